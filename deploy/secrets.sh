@@ -1,6 +1,6 @@
 #!/bin/sh
 # Make what docker-compose.yml and kustomization.yaml mount as secrets, once: API keys, passwords,
-# Redis's users. What is there is left alone; remove a file to have it made anew.
+# Redis's users. Existing files are left alone; remove a file to make it again.
 #   deploy/secrets.sh            in deploy/secrets, with `hinged key` from the image
 #   HINGED=hinged deploy/secrets.sh FOLDER       elsewhere, with a hinged that is installed
 set -eu

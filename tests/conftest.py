@@ -135,7 +135,7 @@ class _Machine:
 
     def _enter(self, machine: IO[str], alone: bool) -> None:
         with (self._folder / "gate").open("w") as gate:
-            if alone:  # so that two who wait to be alone do not wait for each other
+            if alone:  # so that two that wait to be alone do not wait for each other
                 fcntl.flock(machine, fcntl.LOCK_UN)
             fcntl.flock(gate, fcntl.LOCK_EX)
             fcntl.flock(machine, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)

@@ -119,7 +119,7 @@ class LinearClassifier(base.MiniBatchClassifier):
         """Note from now on which names change, in every vector, those of new classes included.
 
         `get_state()["vectors"]` are the vectors, `take_changed` of each tells the
-        names. A state that is set has to be tracked anew.
+        names. After a state is set, track again.
 
         """
         self._tracking = True
@@ -199,7 +199,7 @@ class LinearClassifier(base.MiniBatchClassifier):
         Parameters
         ----------
         X
-            A frame of n rows (pandas, Polars, PyArrow, whatever narwhals takes);
+            A frame of n rows (pandas, Polars, PyArrow or another that narwhals takes);
             a null or NaN is an absent feature.
         y
             A series of n labels (pandas, Polars, PyArrow, NumPy, a list), none of them

@@ -1,4 +1,4 @@
-"""The base rate: what is known of a label before its event is looked at."""
+"""The base rate: the share of a label before its event is looked at."""
 
 from __future__ import annotations
 

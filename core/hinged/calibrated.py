@@ -25,7 +25,7 @@ _OF_MANY = (MulticlassClassifier, Auto)
 
 
 class Calibrated(LinearClassifier):
-    """A learner with probabilities one can trust; its labels and scores stay.
+    """A learner with calibrated probabilities; its labels and scores stay.
 
     A `hinged.temperature.Temperature` turns the scores into log-odds: the probability is
     the logistic function of them, of many classes their softmax. It learns from each

@@ -41,7 +41,7 @@ HUGE = 1.7976931348623157e308
 
 
 def check_learner(model: LinearClassifier) -> None:
-    """Check that a learner keeps what this package and River promise.
+    """Check that a learner keeps the promises of this package and of River.
 
     River's own checks need scikit-learn and pandas. Those of batches run on each of
     pandas, Polars and PyArrow that is installed.

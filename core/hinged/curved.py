@@ -24,7 +24,7 @@ class Curved(Lifted):
     0, only the intercept learns.
 
     Time is `n_components` times the features; memory that of the learner for
-    `n_components` names, whatever names the events have.
+    `n_components` names, for any names of the events.
 
     Parameters
     ----------

@@ -25,7 +25,7 @@ LARGEST = 1e100
 REMEMBERED = 20_000
 """Random weights that are remembered at most, in 8 bytes each."""
 REMEMBERED_NAMES = 500
-"""Names of which they are at most."""
+"""The most names whose weights are remembered."""
 _PARTS = 8
 _LEVELS = 2**16
 
@@ -53,7 +53,7 @@ class FourierFeatures(base.MiniBatchTransformer):
     The random numbers are a hash of seed and feature name, so they depend neither on the
     order of events nor on the machine: w is the sum of 8 even numbers of 16 bits,
     which is normal but for tails that end at 4.9 standard deviations. The sum goes over the
-    features in the order of their names as text, whatever that of the event.
+    features in the order of their names as text, not in that of the event.
 
     Time is n times the features of the event. What is kept is one number.
 
@@ -62,9 +62,9 @@ class FourierFeatures(base.MiniBatchTransformer):
     n_components
         How many cosines.
     bend
-        How curved: gamma times the number of features. 0.5 is nearly straight.
+        Curvature: gamma times the number of features. 0.5 is nearly straight.
     seed
-        Another seed, other cosines.
+        Seed of the cosines.
     prefix
         The cosines are named by it and their number: `"cos_0"`.
 

@@ -213,7 +213,7 @@ def _is_scalar(w: object) -> bool:
 
 
 def _values(field: str, values: Series) -> list[Any]:
-    """Return a series as a list of plain Python values, of whatever library it is."""
+    """Return a series of any library as a list of plain Python values."""
     if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
         raise InvalidEvent(field, f"must be a series, not {shown(values)}")
     if hasattr(values, "columns"):

@@ -1,4 +1,4 @@
-"""Hedge: several learners on one stream, trusted as much as they deserve."""
+"""Hedge: several learners on one stream, weighted by their mistakes."""
 
 from __future__ import annotations
 

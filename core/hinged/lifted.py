@@ -52,7 +52,7 @@ class Lifted(BinaryLinearClassifier):
         """Return what the learner is given for an event of finite numbers; change nothing."""
 
     def _meet(self, x: Numbers, w: float) -> None:
-        """Take in the features of an event that is to be learned."""
+        """Take in the features of an event before it is learned."""
 
     @property
     def accounting(self) -> Accounting:

@@ -1,4 +1,4 @@
-"""The logistic loss log(1 + exp(-margin)), of which several rules follow the gradient."""
+"""The logistic loss log(1 + exp(-margin)), whose gradient several rules follow."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class LogisticSGD(BinaryLinearClassifier):
         constant:  step = learning_rate, or a schedule's value
 
     Steps by the root of the mean square (rms) never die out: the weights follow drift,
-    whatever the features' scales. AdaGrad's fall with every event.
+    at any scale of the features. AdaGrad's fall with every event.
 
     Time per event is linear in the features present; memory is two floats per
     feature name ever updated, with constant steps one.

@@ -1,4 +1,4 @@
-"""Multiclass Hedge: several multiclass learners on one stream, trusted as much as they deserve."""
+"""Multiclass Hedge: several multiclass learners on one stream, weighted by their mistakes."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class MulticlassHedge(MulticlassClassifier[None]):
     up to 0.8 points of per cent, and as often on one.
 
     Time and memory are those of all experts together. Those of the default pool move two
-    classes per event, whatever the number of classes; `MulticlassLogisticSGD` moves all that
+    classes per event, of any number of classes; `MulticlassLogisticSGD` moves all that
     are likely.
 
     Parameters

@@ -23,7 +23,7 @@ class MulticlassPassiveAggressive(TwoClassStep):
 
         w_y += tau x,  w_r -= tau x,  with n = 2 (\|x\|^2 + 1)
 
-    and tau as in `PassiveAggressive`. Two vectors move, hence the 2: after an
+    and tau as in `PassiveAggressive`. Two vectors move, therefore the 2: after an
     uncapped step the right class leads its rival by exactly 1. Features that a full
     learner ignores do not count in n.
 

@@ -34,7 +34,7 @@ class LazyPenalty:
         D_t = f_t D_{t-1} + c_t,      C = D_t - F D_s
 
     so a weight remembers L and D of the event that last moved it. A factor of 0
-    drops every weight and starts L anew; nothing is ever divided by a product.
+    drops every weight and restarts L; nothing is ever divided by a product.
 
     With AdaGrad every weight has a step of its own, constant between its updates:
     it remembers the clock, F = f^k and C = c (1 - f^k) / (1 - f) for k events.
@@ -72,7 +72,7 @@ class LazyPenalty:
     def _check_state(
         self, scalars: Mapping[str, float], vectors: Mapping[str, WeightVector]
     ) -> None:
-        """Refuse weights without a mark, and marks of what was not yet."""
+        """Refuse weights without a mark, and marks of later events."""
         if self._only_shrinks and self._penalised:
             weights, marks = vectors["weights"].view(), vectors["shrink_marks"].view()
             if not weights.keys() <= marks.keys():

@@ -23,7 +23,7 @@ class RandomWeights:
     """Random initial weights for any name, uniform between -scale and scale.
 
     The weight of a name is computed from the seed and the name alone: the same in every
-    process and on every platform, whichever names came before, and never 0.
+    process and on every platform, for any names that came before, and never 0.
 
     Parameters
     ----------

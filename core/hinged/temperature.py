@@ -1,4 +1,4 @@
-"""The online temperature: one number that turns scores into probabilities one can trust."""
+"""The online temperature: one number that turns scores into calibrated probabilities."""
 
 from __future__ import annotations
 

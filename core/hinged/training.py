@@ -182,7 +182,7 @@ def fit(
     epochs
         Passes at most, at least 1.
     order
-        `"given"`, or `"shuffled"` anew for each pass.
+        `"given"`, or `"shuffled"` again for each pass.
     seed
         Of the shuffling.
     decay

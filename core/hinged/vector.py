@@ -1,4 +1,4 @@
-"""The weight vector: sparse, never grown by reading, aware of what changed."""
+"""The weight vector: sparse, never grown by reading, with its changed names."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ _SCALE = 2.0**-520
 
 
 class WeightVector(Storage):
-    """A sparse vector of finite floats, 0 wherever nothing was ever added.
+    """A sparse vector of finite floats, 0 for names that were never added.
 
     Sums are taken in the order of the *event's* features: equal events give equal sums
-    whatever order the weights were stored or loaded in (see `hinged.arithmetic`). Storage
+    in any order of storing and loading the weights (see `hinged.arithmetic`). Storage
     and inner loops are those of `hinged.kernel`, compiled or not.
 
     Parameters

@@ -64,8 +64,8 @@ __all__ = ["create_app"]
 _ABOUT = """Online perceptrons that learn from labelled events as they arrive: each event once,
 in one order for all workers, durable in Redis.
 
-JSON is UTF-8; a byte order mark in front is passed over. Of a name that stands twice in the object
-of an event the last value counts."""
+JSON is UTF-8; a byte order mark in front is ignored. If a name occurs twice in the object of an
+event, the last value counts."""
 
 
 _FAILED = 500
@@ -77,7 +77,7 @@ class _Service(FastAPI):
     Attributes
     ----------
     fast_path
-        What `FastPathProtocol` answers without the application, if it may.
+        The calls that `FastPathProtocol` answers without the application, if any.
 
     """
 
@@ -178,7 +178,7 @@ class _Service(FastAPI):
             if begun.begun or not (self.stopping and self.stopping.begun):
                 raise
             error = Unavailable(
-                "The worker stopped before the call ended. What it was to do may have been done: "
+                "The worker stopped before the call ended. The call may have taken effect: "
                 "the same events with ids may be sent again.",
                 retry_after_s=1,
             )

@@ -181,3 +181,8 @@ class ModelGone(ServiceError):
 
     status = 404
     title = "Model gone"
+
+    def __init__(
+        self, detail: str = "The model was deleted. Create it again, or use another one."
+    ) -> None:
+        super().__init__(detail)

@@ -116,7 +116,7 @@ def save_model(
     path
         The folder, which is made.
     document
-        An exported document: the model is that, for ever.
+        An exported document: the model stays as it is there.
     follow
         Instead of it the name of a model or alias: the model is that of the service, at most 100 ms
         behind, in each process that loads it. `HINGED_REDIS_URL` has the address there, so that no
@@ -174,7 +174,7 @@ def log_model(
 
 
 def load_model(model_uri: str) -> base.Classifier:
-    """Return a logged model as a classifier of River; a follower is to be entered with `with`."""
+    """Return a logged model as a classifier of River; enter a follower with `with`."""
     from mlflow.artifacts import download_artifacts
 
     folder = Path(download_artifacts(artifact_uri=model_uri))
@@ -186,7 +186,7 @@ def log_metrics(client: Client, name: str) -> None:
     """Log the counts and metrics of a model of the service in the present run.
 
     The step is the number of its events. Metrics that are no number are left out. The tags
-    `hinged.model` and `hinged.position` tell of which state they are.
+    `hinged.model` and `hinged.position` tell their state.
     """
     info = client.model(name)
     counts = ("events", "judged", "mistakes", "accuracy", "updates", "hinge_loss", "features")

@@ -60,8 +60,8 @@ class RedisSettings(_Group):
     redis_connections: int = Field(
         16,
         ge=1,
-        description="Connections to Redis per worker, besides the one that all models share; of a "
-        "cluster, to each primary.",
+        description="Connections to Redis per worker, in addition to the one that all models "
+        "share; with a cluster, to each primary.",
     )
     redis_timeout_ms: int = Field(
         800, ge=50, description="Longest time of one command; then its connection is closed."
@@ -113,7 +113,9 @@ class LimitSettings(_Group):
         20_000, ge=1, description="Events waiting for the log, per model and worker; then 429."
     )
     max_queued_bytes: int = Field(
-        32 * 2**20, ge=1, description="The same in bytes of their JSON; whichever comes first."
+        32 * 2**20,
+        ge=1,
+        description="The same in bytes of their JSON; the limit that is reached first counts.",
     )
     max_requests: int = Field(
         5_000, ge=1, description="Requests that a worker has under way at once; then 429."

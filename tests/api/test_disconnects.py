@@ -81,7 +81,7 @@ def hang_up_often(port: int, bodies: list[tuple[list[str], bytes]], hangup: Hang
 
 @pytest.mark.parametrize("size", [1, 5])
 @pytest.mark.parametrize("hangup", [at_once, at_once_and_hard, after_the_status_line])
-def test_what_was_acknowledged_is_logged_and_every_call_is_there_whole_or_not_at_all(
+def test_acknowledged_events_are_logged_and_every_call_is_there_whole_or_not_at_all(
     slow: Service, own_server: RedisServer, hangup: Hangup, size: int
 ) -> None:
     names = [[f"e{n}" for n in range(first, first + size)] for first in range(0, EVENTS, size)]

@@ -1,4 +1,4 @@
-"""Whatever error Redis answers with: predictions go on, learning waits, and all comes back."""
+"""Any error of Redis: predictions go on, learning waits, and all comes back."""
 
 import contextlib
 import threading

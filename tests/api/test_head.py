@@ -120,7 +120,7 @@ def test_a_live_feed_asked_for_by_head_keeps_no_place(service: Service) -> None:
         wait_until(lambda: client.head(f"{MODEL}/live").status_code == 200)
 
 
-def test_what_has_no_get_has_no_head(service: Service) -> None:
+def test_a_path_without_get_has_no_head(service: Service) -> None:
     with service.client() as client:
         for path in (f"{MODEL}/learn", f"{MODEL}/predict", f"{MODEL}/explain", f"{MODEL}/freeze"):
             answer = client.head(path)

@@ -35,8 +35,8 @@ def guarded(own_server: RedisServer) -> Iterator[dict[str, httpx.Client]]:
         ("owner", ("predict", "learn", "admin"), ("a*",)),
     )
     settings: dict[str, Any] = {"keys": records}
-    with Service(own_server.url, **settings) as service, service.client() as nobody:
-        clients = {"nobody": nobody}
+    with Service(own_server.url, **settings) as service, service.client() as keyless:
+        clients = {"keyless": keyless}
         for name, key in shown.items():
             clients[name] = service.client()
             clients[name].headers["authorization"] = f"Bearer {key}"
@@ -71,9 +71,9 @@ def test_each_call_needs_its_scope_and_its_model(
         if name in allowed:
             assert answer.status_code not in (401, 403), answer.text
             continue
-        assert answer.status_code == (401 if name == "nobody" else 403), answer.text
+        assert answer.status_code == (401 if name == "keyless" else 403), answer.text
         assert answer.headers["content-type"] == "application/problem+json"
-        if name == "nobody":
+        if name == "keyless":
             assert answer.headers["www-authenticate"] == "Bearer"
 
 
@@ -85,7 +85,7 @@ def test_each_call_needs_its_scope_and_its_model(
         "Bearer x",
         "Bearer hinged_root_",
         "Bearer hinged_root_wrong",
-        "Bearer hinged_nobody_x",
+        "Bearer hinged_keyless_x",
         "Basic aGk6aGk=",
         "Bearer " + "x" * 5_000,
         "Bearer hinged_root_\xff",
@@ -94,7 +94,7 @@ def test_each_call_needs_its_scope_and_its_model(
 def test_a_wrong_key_is_refused_and_changes_nothing(
     guarded: dict[str, httpx.Client], header: str
 ) -> None:
-    answer = guarded["nobody"].post(
+    answer = guarded["keyless"].post(
         "/v1/models/spam/learn", json=EVENT, headers={b"authorization": header.encode("latin-1")}
     )
     assert answer.status_code == 401
@@ -102,8 +102,8 @@ def test_a_wrong_key_is_refused_and_changes_nothing(
 
 
 def test_health_needs_no_key(guarded: dict[str, httpx.Client]) -> None:
-    assert guarded["nobody"].get("/healthz").status_code == 200
-    assert guarded["nobody"].get("/readyz").status_code == 200
+    assert guarded["keyless"].get("/healthz").status_code == 200
+    assert guarded["keyless"].get("/readyz").status_code == 200
 
 
 def test_a_key_for_some_models_reaches_no_other_through_them(
@@ -125,13 +125,13 @@ def test_every_answer_says_what_it_is_and_is_not_kept(guarded: dict[str, httpx.C
         root.get("/v1/models/none"),
         root.post("/v1/models/spam/predict", json={"x": {}}),
         root.post("/v1/models/spam/predict", content=b"{"),
-        guarded["nobody"].get("/v1/models"),
+        guarded["keyless"].get("/v1/models"),
     ):
         assert answer.headers["x-content-type-options"] == "nosniff"
         assert answer.headers["cache-control"] == "no-store"
 
 
-def test_what_is_kept_of_a_key_does_not_hold_it(tmp_path: Path) -> None:
+def test_the_stored_form_of_a_key_does_not_hold_it(tmp_path: Path) -> None:
     shown, records = made(("one", ("predict",), ("*",)))
     assert shown["one"].rpartition("_")[2] not in records
     file = tmp_path / "keys.json"
@@ -153,7 +153,7 @@ def test_keys_that_cannot_be_read_stop_the_start(text: str, tmp_path: Path) -> N
         Keys.load(tmp_path / "missing.json", None)
 
 
-def test_without_keys_nobody_is_asked() -> None:
+def test_without_keys_no_caller_is_asked() -> None:
     settings = Settings()
     assert Keys.load(settings.keys_file, settings.keys) is None
 

@@ -1,4 +1,4 @@
-"""Redis lost the log or the meta of a stream: told, and never begun anew without a word."""
+"""Redis lost the log or the meta of a stream: reported, and never begun again silently."""
 
 import pytest
 import redis
@@ -42,7 +42,7 @@ def test_a_lost_part_of_a_stream(
         assert f"Redis lost the {part}" in check_problem(refused, 503)["detail"]
         beside = SPEC | {"stream": "m"}
         refused = client.put("/v1/models/beside", json=beside)
-        assert refused.status_code in (409, 503), "no other model begins the stream anew"
+        assert refused.status_code in (409, 503), "no other model begins the stream again"
         assert client.post("/v1/models/n/learn", json=EVENT).status_code == 200
         assert client.get("/readyz").status_code == 200
         assert not own_db.exists(key)

@@ -58,7 +58,7 @@ def rate(text: str) -> str:
 
 
 def bad(field: str, *values: str) -> list[tuple[str, int | None, str | None]]:
-    """Specs with these values of one field, each of which is refused by the field's name."""
+    """Specs with these values of one field; each is refused by the field's name."""
     return [(f'{{"learner":{{"type":"perceptron"}},"{field}":{v}}}', 422, field) for v in values]
 
 

@@ -155,7 +155,7 @@ def test_a_name_that_means_another_model_by_now(pair: list[Side]) -> None:
     assert shown["events"] == 1
 
 
-def test_a_model_made_anew(pair: list[Side]) -> None:
+def test_a_model_created_again(pair: list[Side]) -> None:
     name, here, there = handed_on(pair)
     path = f"/v1/models/{name}"
     assert there.ask(path, method="DELETE").status_code == 204

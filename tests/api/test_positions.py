@@ -57,7 +57,7 @@ CALLS = pytest.mark.parametrize("call", ["predict", "info", "weights"])
         f"{'9' * 20}-1.{CHAIN}",
     ],
 )
-def test_what_is_no_position_is_refused_by_name(
+def test_a_text_that_is_not_a_position_is_refused_by_name(
     client: httpx.Client, model: str, position: str, call: str
 ) -> None:
     answer = ask(client, call, model, position)

@@ -54,14 +54,14 @@ def test_so_many_calls_are_taken_and_the_next_is_429(clients: dict[str, httpx.Cl
     assert codes == [200] * 5 + [429] * 3
     assert clients["daily"].post("/v1/models/m/predict", json={"x": {}}).status_code == 429
     assert clients["daily"].get("/v1/models").status_code == 429
-    # The others are not concerned, health is nobody's, and what was refused was not learned.
+    # Other keys are not limited, nor is health; refused events were not learned.
     assert clients["daily"].get("/readyz").status_code == 200
     assert clients["free"].get("/v1/models/m").json()["events"] == 5
     again = [clients["free"].post(LEARN, json=event(n)).json()["duplicate"] for n in range(8)]
     assert again == [True] * 5 + [False] * 3
 
 
-def test_who_waits_as_told_is_let_in_again(clients: dict[str, httpx.Client]) -> None:
+def test_a_caller_that_waits_as_told_is_let_in_again(clients: dict[str, httpx.Client]) -> None:
     taken = 0
 
     def learned_three_more() -> bool:
@@ -85,7 +85,7 @@ def test_a_wrong_key_uses_nothing_up(clients: dict[str, httpx.Client]) -> None:
 
 
 @pytest.mark.parametrize("rate", ["0/second", "-1/second", "many", "5", "5/fortnight", "1.5/day"])
-def test_what_is_no_rate_stops_the_start(rate: str) -> None:
+def test_a_text_that_is_not_a_rate_stops_the_start(rate: str) -> None:
     _, record = new_key("a", ALL, ["*"])
     with pytest.raises(StartupError, match="not a list of keys"):
         Keys.load(None, json.dumps([{**record.model_dump(mode="json"), "rate": rate}]))

@@ -26,12 +26,12 @@ def drift(alias: str) -> dict[str, Any]:
 class Scene:
     """A service with models `a-3` and `b-3` on one stream and `b-secret` on its own.
 
-    The alias `live` means `a-3`, `a-secret` and `a-out` mean `b-secret` and `b-3`. Both models on
+    The alias `live` is `a-3`, `a-secret` and `a-out` are `b-secret` and `b-3`. Both models on
     the stream have a checkpoint of their name. `a` has a key for `a-*`, `root` for all.
     """
 
     def __init__(self, service: Service, keys: dict[str, str]) -> None:
-        self.root, self.a, self.nobody = (service.client() for _ in range(3))
+        self.root, self.a, self.keyless = (service.client() for _ in range(3))
         self.root.headers["authorization"] = f"Bearer {keys['root']}"
         self.a.headers["authorization"] = f"Bearer {keys['a']}"
         self.done("PUT", "/v1/models/a-3", SPEC)
@@ -73,7 +73,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
         with Service(server.url, **settings) as service:
             made = Scene(service, keys)
             yield made
-            for client in (made.root, made.a, made.nobody):
+            for client in (made.root, made.a, made.keyless):
                 client.close()
 
 
@@ -109,7 +109,7 @@ TAKEN = {
 }
 """Calls that only see that the name is an alias."""
 FOR_ALL = {"/v1/models", "/v1/overview"}
-"""Lists of which each key sees its own."""
+"""Lists in which each key sees its own."""
 FREE = {
     *("/", "/page/{path:path}", "/healthz", "/readyz"),
     *("/docs", "/docs/oauth2-redirect", "/redoc", "/openapi.json"),
@@ -136,7 +136,7 @@ def test_a_key_reaches_no_other_model(scene: Scene, method: str, path: str, name
     taken = name == "a-secret" and (method, path) in TAKEN
     assert answer.status_code == (409 if taken else 403), answer.text
     assert name == "b-secret" or "b-secret" not in answer.text
-    assert scene.nobody.request(method, at, json=body).status_code == 401
+    assert scene.keyless.request(method, at, json=body).status_code == 401
     assert scene.everything() == before
 
 
@@ -145,7 +145,7 @@ def test_calls_about_no_single_model_are_for_keys_for_all(
     scene: Scene, method: str, path: str
 ) -> None:
     at = path.replace("{path:path}", "main.js").replace("{stream}", "a-3")
-    answer, unknown = (c.request(method, at) for c in (scene.a, scene.nobody))
+    answer, unknown = (c.request(method, at) for c in (scene.a, scene.keyless))
     if path in FREE:
         assert answer.status_code == unknown.status_code == 200
     else:

@@ -1,4 +1,4 @@
-"""Redis goes away in every way it can, and comes back: nothing is lost and nobody restarts."""
+"""Redis goes away in every way it can, and comes back: nothing is lost, without a restart."""
 
 import concurrent.futures
 import functools

@@ -42,7 +42,7 @@ def test_a_policy_that_evicts_the_log_is_told_at_once(
         own_db.config_set("maxmemory-policy", "volatile-lru")
         assert client.get("/readyz").status_code == 200
         assert gauge(client, "hinged_redis_evicts") == 0
-        assert "loses nothing of the log any more" in caplog.text
+        assert "keeps the whole log again" in caplog.text
 
 
 def test_it_is_told_without_anybody_asking(
@@ -56,7 +56,7 @@ def test_it_is_told_without_anybody_asking(
         own_db.config_set("maxmemory-policy", "allkeys-lru")
         wait_until(lambda: "allkeys-lru" in caplog.text)
         own_db.config_set("maxmemory-policy", "noeviction")
-        wait_until(lambda: "loses nothing of the log any more" in caplog.text)
+        wait_until(lambda: "keeps the whole log again" in caplog.text)
 
 
 def test_an_append_only_file_that_is_switched_off(

@@ -185,7 +185,7 @@ def _table(part: str, rows: list[Row]) -> str:
 
 
 def _machine() -> str:
-    """Return what the numbers depend on besides the code."""
+    """Return what the numbers depend on, apart from the code."""
     versions = ", ".join(f"{name} {_version(name)}" for name in PACKAGES)
     servers = "; ".join(_server_version(path) for path in server_binaries().values())
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30

@@ -150,7 +150,7 @@ def _extra_bytes(
 
 
 def _wide(count: int) -> list[Event]:
-    """Return events of which each one brings names that no other has, and learns them."""
+    """Return events, each with names that no other has."""
     rng = random.Random(1)
     return [
         {

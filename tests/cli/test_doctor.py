@@ -73,7 +73,7 @@ def test_a_redis_that_takes_no_writes(own_server: RedisServer, own_db: redis.Red
         ),
     ],
 )
-def test_what_a_server_says_of_itself(
+def test_the_facts_of_a_server_are_checked(
     info: str, what: str, state: str, code: int, text: str
 ) -> None:
     with pretending(info) as url:

@@ -48,7 +48,7 @@ def test_a_file_of_keys_may_begin_with_a_mark(tmp_path: Path) -> None:
     ("arguments", "message"),
     [(["a b"], "not a valid name"), (["a", "--scope", "root"], "none of"), ([], "")],
 )
-def test_what_is_no_key_is_refused(arguments: list[str], message: str) -> None:
+def test_bad_arguments_for_a_key_are_refused(arguments: list[str], message: str) -> None:
     code, shown = run(*arguments)
     assert code == 2
     assert message in shown

@@ -133,7 +133,7 @@ def test_wrong_usage_is_told(words: tuple[str, ...], text: str) -> None:
     assert (answer.exit_code, text in " ".join(answer.output.split())) == (2, True), answer.output
 
 
-def test_what_cannot_be_learned_makes_no_model(
+def test_files_that_cannot_be_learned_make_no_model(
     here: Here, client: httpx.Client, name: str, tmp_path: Path
 ) -> None:
     paths, gone = written(tmp_path, three_parts()), str(tmp_path / "gone.ndjson")

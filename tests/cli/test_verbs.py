@@ -114,7 +114,7 @@ def test_the_same_for_people(run: Run, name: str) -> None:
     restored = do("restore", name, f"{name}-c")
     assert f"back at {name}-c. It learns again: it was not frozen when" in restored
     assert f"{name} perceptron 1 1 0" in do("streams", name)
-    assert "means" in do("alias", f"{name}-live", name)
+    assert "points to" in do("alias", f"{name}-live", name)
     assert f"{name}-live {name} {name}" in do("aliases")
     assert "is deleted" in do("unalias", f"{name}-live")
     assert "is deleted" in do("delete", name, "--yes")

@@ -170,7 +170,7 @@ def live(url: str) -> None:
                 outcomes = (event for event in events if isinstance(event, LiveOutcome))
                 assert [next(outcomes).id for _ in range(3)] == [f"live-{n}" for n in range(3)]
             else:
-                assert any(isinstance(event, LiveModel) for event in events)  # connected anew
+                assert any(isinstance(event, LiveModel) for event in events)  # connected again
 
         forked(work)
         events.close()

@@ -125,11 +125,11 @@ def test_weights(api: Client, name: str, new_name: NewName) -> None:
 
 def test_ready(api: Client) -> None:
     assert api.ready() is True
-    with Client(f"http://127.0.0.1:{free_port()}") as nobody:
-        assert nobody.ready() is False
+    with Client(f"http://127.0.0.1:{free_port()}") as client:
+        assert client.ready() is False
 
 
-def test_what_the_service_refuses_names_the_field(api: Client, name: str) -> None:
+def test_a_refusal_of_the_service_names_the_field(api: Client, name: str) -> None:
     with pytest.raises(Invalid) as refused:
         api.learn(name, {"a": 1.0}, "spam")
     assert refused.value.status == 422
@@ -140,9 +140,7 @@ def test_what_the_service_refuses_names_the_field(api: Client, name: str) -> Non
     assert len(refused.value.event_ids) == 1
 
 
-def test_what_only_the_model_could_refuse_says_that_it_is_logged(
-    api: Client, new_name: NewName
-) -> None:
+def test_a_refusal_after_logging_says_so(api: Client, new_name: NewName) -> None:
     name = new_name(learner={"type": "multiclass_perceptron", "max_classes": 2})
     list(api.learn_many(name, [({"a": 1.0}, "p"), ({"a": 1.0}, "q")]))
     with pytest.raises(Invalid) as refused:
@@ -225,10 +223,10 @@ def test_a_client_can_be_pickled_unless_it_has_a_transport(service: Service, api
 
 def test_errors_survive_pickling() -> None:
     with (
-        Client(f"http://127.0.0.1:{free_port()}", retries=ONCE) as nobody,
+        Client(f"http://127.0.0.1:{free_port()}", retries=ONCE) as client,
         pytest.raises(Unreachable) as lost,
     ):
-        nobody.learn("m", {}, True)
+        client.learn("m", {}, True)
     copy = pickle.loads(pickle.dumps(lost.value))
     assert (str(copy), copy.event_ids) == (str(lost.value), lost.value.event_ids)
     assert len(copy.event_ids) == 1

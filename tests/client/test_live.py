@@ -149,8 +149,8 @@ def test_a_cut_connection_is_made_again_and_the_gap_is_seen(
         events.close()
 
 
-def test_deleted_or_made_anew_while_away(api: Client, lossy: Proxy, new_name: NewName) -> None:
-    for anew in (False, True):
+def test_deleted_or_created_again_while_away(api: Client, lossy: Proxy, new_name: NewName) -> None:
+    for again in (False, True):
         name = new_name()
         with Client(f"http://127.0.0.1:{lossy.port}") as client:
             events = client.events(name)
@@ -158,7 +158,7 @@ def test_deleted_or_made_anew_while_away(api: Client, lossy: Proxy, new_name: Ne
             lossy.refuse = True
             lossy.cut()
             api.delete_model(name)
-            if anew:
+            if again:
                 api.create_model(name, {"learner": {"type": "perceptron"}})
             lossy.refuse = False
             assert [e for e in events if not isinstance(e, LiveMetrics)] == [LiveEnd("deleted")]
@@ -230,7 +230,7 @@ def test_it_backs_off_from_a_feed_that_ends_at_once() -> None:
     assert asked[4] - asked[3] > 0.19  # 0.05 s doubled three times, the upper half of it
 
 
-def test_what_is_no_feed_is_refused() -> None:
+def test_an_answer_that_is_not_a_feed_is_refused() -> None:
     def html(_: httpx.Request) -> httpx.Response:
         return httpx.Response(200, html="<p>hello")
 
@@ -267,10 +267,10 @@ def test_one_who_does_not_iterate_is_dropped_and_sees_the_gap(
 def test_a_service_with_keys(own_server: RedisServer) -> None:
     key, record = new_key("root", ("predict", "learn", "admin"), ("*",))
     keys: dict[str, Any] = {"keys": json.dumps([record.model_dump(mode="json")])}
-    with Service(own_server.url, **keys) as service, Client(service.url) as nobody:
+    with Service(own_server.url, **keys) as service, Client(service.url) as keyless:
         with Client(service.url, api_key=key) as client:
             client.create_model("m", {"learner": {"type": "perceptron"}})
             with contextlib.closing(client.events("m")) as events:
                 assert isinstance(next(events), LiveModel)
         with pytest.raises(NotAllowed):
-            next(nobody.events("m"))
+            next(keyless.events("m"))

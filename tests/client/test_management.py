@@ -152,7 +152,7 @@ def test_metrics_and_drift_are_in_the_account(api: Client, new_name: NewName) ->
 
 
 @pytest.mark.parametrize("what", ["reset", "make_checkpoint"])
-def test_what_must_not_happen_twice_is_sent_once(lossy: Proxy, name: str, what: str) -> None:
+def test_calls_that_must_not_happen_twice_are_sent_once(lossy: Proxy, name: str, what: str) -> None:
     with Client(f"http://127.0.0.1:{lossy.port}") as client:
         lossy.drop_replies = 1
         with pytest.raises((Unreachable, Unavailable)):

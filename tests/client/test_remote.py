@@ -269,9 +269,7 @@ def test_a_lone_refused_event_leaves_too(api: Client, remote: RemoteClassifier) 
     assert api.model(remote.model).events == 1
 
 
-def test_what_the_model_refused_after_logging_is_not_sent_again(
-    api: Client, new_name: NewName
-) -> None:
+def test_an_event_refused_after_logging_is_not_sent_again(api: Client, new_name: NewName) -> None:
     name = new_name(learner={"type": "multiclass_perceptron", "max_classes": 2})
     with RemoteClassifier(api, name, batch=4) as remote:
         for y in ("p", "q", "r"):
@@ -284,7 +282,7 @@ def test_what_the_model_refused_after_logging_is_not_sent_again(
         assert (info.events, info.rejected) == (3, 1)
 
 
-def test_what_could_not_be_sent_is_sent_by_the_next_call_and_counts_once(
+def test_unsent_events_are_sent_by_the_next_call_and_count_once(
     lossy: Proxy, api: Client, name: str
 ) -> None:
     once = Retries(deadline_s=0)

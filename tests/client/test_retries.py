@@ -151,7 +151,7 @@ def told_to_wait(status: int, value: str) -> httpx.Response:
 
 
 @pytest.mark.parametrize("status", [429, 502, 503, 504])
-def test_what_passes_is_sent_again(status: int) -> None:
+def test_a_temporary_failure_is_sent_again(status: int) -> None:
     script = Scripted(status, status, 200)
     with Client("http://s", transport=script, retries=QUICK) as client:
         assert client.models() == []
@@ -275,7 +275,7 @@ def test_retries_that_cannot_be_are_refused(wrong: dict[str, float]) -> None:
         Retries(**wrong)
 
 
-def test_nobody_at_the_address() -> None:
+def test_no_server_at_the_address() -> None:
     with (
         Client(f"http://127.0.0.1:{free_port()}", retries=ONCE) as client,
         pytest.raises(Unreachable) as lost,

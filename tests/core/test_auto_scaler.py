@@ -1,4 +1,4 @@
-"""AutoScaler: dense numbers scaled, flags and sparse features left alone, whatever comes."""
+"""AutoScaler: dense numbers scaled, flags and sparse features left alone, in any event."""
 
 import copy
 import itertools
@@ -213,7 +213,7 @@ def test_a_constant_is_0(value: float) -> None:
     assert scaler.transform_one({"a": 0.25})["a"] == 0.0
 
 
-def test_whole_numbers_are_scaled_as_numbers_whatever_they_code() -> None:
+def test_whole_numbers_are_scaled_as_numbers_even_if_they_are_codes() -> None:
     scaler = after({"code": float(i % 5)} for i in range(500))
     made = [scaler.transform_one({"code": float(v)})["code"] for v in range(5)]
     assert made == pytest.approx([(v - 2) / math.sqrt(2.0) for v in range(5)], abs=0.01)

@@ -227,7 +227,7 @@ def test_bad_labels_and_weights_are_refused_before_the_first_row(
         pd.DataFrame([[1.0, 2.0]], columns=["a", "a"]),
     ],
 )
-def test_what_is_no_frame_in_memory_is_refused(X: Any) -> None:
+def test_an_object_that_is_not_a_frame_in_memory_is_refused(X: Any) -> None:
     with pytest.raises(InvalidEvent) as refusal:
         Perceptron().learn_many(X, [True])
     assert refusal.value.field == "X"

@@ -195,7 +195,7 @@ def test_a_search_that_is_left_early_gives_a_bound(passes: int) -> None:
     assert left.bound >= bounds.minimiser(AND).bound * (1 - 1e-9)
 
 
-def test_what_no_bound_holds_for_is_refused() -> None:
+def test_learners_without_a_bound_are_refused() -> None:
     for start in (PassiveAggressive(), Perceptron(optim.schedulers.InverseScaling(1.0))):
         with pytest.raises(InvalidParameter):
             bounds.general(start, AND, {})

@@ -22,7 +22,7 @@ from hinged.temperature import Temperature
 
 
 def noisy(count: int) -> list[tuple[dict[str, float], bool]]:
-    """Events of which one in four has the wrong label."""
+    """Events; one in four has the wrong label."""
     chance = random.Random(5)
     rows = []
     for _ in range(count):

@@ -1,4 +1,4 @@
-"""Nothing a learner holds or says is ever NaN or infinite, whatever finite numbers it is fed."""
+"""No number of a learner is ever NaN or infinite, for any finite numbers that it is fed."""
 
 from __future__ import annotations
 

@@ -223,7 +223,7 @@ def test_names_are_held_once_and_let_go() -> None:
     assert sys.getrefcount(name) == before
 
 
-def test_an_event_that_changes_between_calls_is_seen_anew() -> None:
+def test_an_event_that_changes_between_calls_is_seen_again() -> None:
     vector, x = hinged.WeightVector(), {"a": 1.0, "b": 2.0}
     vector.add(x, 1.0)
     assert vector.dot(x) == 5.0

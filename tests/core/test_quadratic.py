@@ -61,7 +61,7 @@ def test_squares_come_behind_the_features(x: dict[Any, Any], squares: dict[Any, 
         assert all(map(math.isfinite, made.values()))
 
 
-def test_what_is_missing_has_no_square() -> None:
+def test_a_missing_feature_has_no_square() -> None:
     for model in (Quadratic(), Hedge()):
         for x, y in middle(50):
             model.learn_one(x, y)
@@ -107,7 +107,7 @@ def test_it_learns_middle_values_which_no_linear_learner_does() -> None:
     assert accuracy(Hedge(), middle()) > 0.92
 
 
-def test_what_overflows_is_left_out_and_counted() -> None:
+def test_an_overflowing_update_is_left_out_and_counted() -> None:
     model = Hedge([Quadratic(hinged.PassiveAggressive(mode="uncapped")), Quadratic()])
     for value in (1e308, -1e308, 1e150):
         model.learn_one({"a": value, "b": 1e-200}, value > 0.0)

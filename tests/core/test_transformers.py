@@ -120,7 +120,7 @@ EXCEPTIONS: dict[str, set[str]] = {
     # It learns the whole batch before the learner sees the first row.
     "StandardScaler": BATCH,
 }
-"""The checks that a transformer may fail, whatever learner is behind it."""
+"""The checks that a transformer may fail, before any learner."""
 
 
 @cache

@@ -70,7 +70,7 @@ def test_redis_is_reached_by_the_service_only() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_is_mounted_exists(name: str) -> None:
+def test_mounted_files_exist(name: str) -> None:
     for volume in SERVICES[name].get("volumes", []):
         source, _, *options = volume.split(":")
         if source.startswith("."):

@@ -49,7 +49,7 @@ def test_all_stages_have_one_python_that_the_project_supports() -> None:
     assert f"Programming Language :: Python :: {minor[1]}" in PROJECT["classifiers"]
 
 
-def test_what_is_copied_exists_and_is_not_ignored() -> None:
+def test_copied_files_exist_and_are_not_ignored() -> None:
     sources = [
         name
         for line in every("COPY")
@@ -134,7 +134,7 @@ def make_secrets(folder: Path) -> None:
     )
 
 
-def test_secrets_are_made_once_and_for_nobody_else(secrets: Path) -> None:
+def test_secrets_are_made_once_and_for_their_owner_only(secrets: Path) -> None:
     mounted = {Path(one["file"]).name for one in compose()["secrets"].values()}
     assert mounted <= {path.name for path in secrets.iterdir()}
     assert stat.S_IMODE(secrets.stat().st_mode) == 0o700
@@ -203,8 +203,8 @@ def test_the_service_runs_on_that_redis_and_its_health_is_seen(
         assert (memory["maxmemory"], memory["maxmemory_policy"]) == (2**30, "noeviction")
         with pytest.raises(redis.exceptions.NoPermissionError):
             one.flushall()
-    with deployed.client() as nobody, pytest.raises(redis.exceptions.AuthenticationError):
-        nobody.ping()
+    with deployed.client() as keyless, pytest.raises(redis.exceptions.AuthenticationError):
+        keyless.ping()
     worker = Worker(
         f"redis://hinged@127.0.0.1:{deployed.port}/0",
         redis_password_file=secrets / "redis_password",

@@ -37,7 +37,7 @@ def test_the_schema_allows_it(one: dict[str, Any], version: str) -> None:
         kubernetes_validate.validate(one, version, strict=True)
 
 
-def test_what_is_applied_exists() -> None:
+def test_applied_files_exist() -> None:
     whole = kustomization()
     applied = {DEPLOY / name for name in whole["resources"]}
     apart = {DEPLOY / "kubernetes" / name for name in ("monitor.yaml", "secret.example.yaml")}
@@ -128,7 +128,7 @@ def test_a_pod_has_time_to_stop() -> None:
     assert pod["terminationGracePeriodSeconds"] >= pause_s + _SHUTDOWN_GRACE_S + 10
 
 
-def test_whatever_chooses_pods_means_the_same_pods() -> None:
+def test_all_selectors_choose_the_same_pods() -> None:
     label = {"app.kubernetes.io/name": "hinged"}
     deployment = manifest("Deployment")["spec"]
     assert deployment["selector"]["matchLabels"] == label

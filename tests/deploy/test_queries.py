@@ -63,7 +63,7 @@ def told_of_disk(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]
 
 
 @pytest.mark.parametrize("title", ASKED)
-def test_what_is_asked_for_is_told(
+def test_queried_metrics_are_exported(
     title: str, told: dict[str, set[str]], told_of_disk: dict[str, set[str]]
 ) -> None:
     told = told | told_of_disk

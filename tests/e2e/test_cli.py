@@ -327,7 +327,7 @@ def test_a_killed_worker_is_replaced(run: Callable[..., Command], tmp_path: Path
 
 
 def resource_trackers(pids: set[int]) -> set[int]:
-    """Those of the processes that multiprocessing starts for itself."""
+    """The processes that multiprocessing starts for itself."""
     return {p for p in pids if b"resource_tracker" in Path(f"/proc/{p}/cmdline").read_bytes()}
 
 
@@ -409,7 +409,7 @@ def test_a_given_redis_is_used_and_its_password_is_not_shown(
         (["--port", "65536"], {}, 2, "--port"),
     ],
 )
-def test_what_cannot_start_says_why(
+def test_a_failed_start_gives_its_reason(
     run: Callable[..., Command],
     arguments: list[str],
     variables: dict[str, str],

@@ -93,7 +93,7 @@ def fleet(tmp_path: Path) -> Iterator[ProcessFleet[ForkedWorker]]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
-def test_every_event_counts_once_and_in_one_order_whatever_breaks(
+def test_every_event_counts_once_and_in_one_order_through_any_failure(
     fleet: ProcessFleet[ForkedWorker], seed: int
 ) -> None:
     rng = random.Random(seed)

@@ -258,7 +258,7 @@ def test_the_spec_of_a_model_to_make_may_begin_with_a_mark(places: Places) -> No
     assert (code, "The spec is UTF-16" in told) == (2, True)
 
 
-def test_an_id_counts_once_whatever_type_a_file_gives_it(places: Places) -> None:
+def test_an_id_counts_once_in_any_type_of_a_file(places: Places) -> None:
     folder, floats = places.folder, pyarrow.array([123.0, 4.0])
     (folder / "a.csv").write_text("k,a,y\n123,1,true\n4,2,false\n")
     for name, cells in {"b": floats, "c": floats.cast(pyarrow.decimal128(9, 2))}.items():

@@ -34,7 +34,7 @@ def started(own_server: RedisServer) -> Iterator[Callable[..., ForkedWorker]]:
     made: list[ForkedWorker] = []
 
     def start(prepare: Callable[[], None] | None = None) -> ForkedWorker:
-        # A worker that starts under load may hold the snapshot still for so long, also from those
+        # A worker that starts under load may hold the snapshot still this long, also from those
         # that stop meanwhile.
         settings = {"snapshot_every_events": 500, "hold_ms": 200}
         made.append(ForkedWorker(own_server.url, retention_bytes=10**9, **settings))

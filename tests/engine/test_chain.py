@@ -29,7 +29,7 @@ def entries(db: redis.Redis) -> list[tuple[str, dict[str, Any]]]:
 
 
 def write(db: redis.Redis, log: list[tuple[str, dict[str, Any]]]) -> None:
-    """Write the log anew."""
+    """Write the log again."""
     db.delete(KEYS.log)
     fields: Any
     for entry_id, fields in log:
@@ -167,7 +167,7 @@ async def _spoiled(db: redis.Redis, index: int) -> str:
     return str(found[index][0])
 
 
-async def test_nobody_acknowledges_what_others_cannot_read(
+async def test_no_worker_acknowledges_events_that_others_cannot_read(
     one: Worker, redis_url: str, db: redis.Redis
 ) -> None:
     await one.create("m")

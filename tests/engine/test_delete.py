@@ -47,7 +47,7 @@ async def test_a_deleted_model_is_gone_for_all_workers_and_its_keys_with_it(
         assert list(db.scan_iter()) == []
 
 
-async def test_nobody_writes_a_deleted_model_back(
+async def test_no_worker_writes_a_deleted_model_back(
     redis_url: str, shared_server: RedisServer
 ) -> None:
     """Late appends, snapshots, chunks of full ones, holds and signs of being set aside."""
@@ -195,7 +195,7 @@ async def test_a_half_finished_creation_is_finished(
     assert await one.state("m") == fold_of(db)
 
 
-async def test_a_damaged_stream_keeps_nobody_from_finishing_the_others(
+async def test_a_damaged_stream_keeps_no_worker_from_finishing_the_others(
     one: Worker, db: redis.Redis, caplog: pytest.LogCaptureFixture
 ) -> None:
     await one.create("a")
@@ -256,7 +256,7 @@ async def test_a_follower_that_no_name_leads_to_is_removed(one: Worker, db: redi
 
 
 @pytest.mark.parametrize("lost", ["hinged:{m}:*", "hinged:{m}:followers"])
-async def test_a_model_that_redis_lost_is_told_and_made_anew_after_its_deletion(
+async def test_a_model_that_redis_lost_is_told_and_made_again_after_its_deletion(
     one: Worker, db: redis.Redis, lost: str
 ) -> None:
     await one.create("m")

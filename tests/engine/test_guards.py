@@ -63,9 +63,13 @@ ON_SHARED_SERVER: list[tuple[str, Error, Shared]] = [
     (
         "a snapshot is of a follower",
         Unavailable,
-        test_delete.test_nobody_writes_a_deleted_model_back,
+        test_delete.test_no_worker_writes_a_deleted_model_back,
     ),
-    ("a batch is of a follower", Unavailable, test_delete.test_nobody_writes_a_deleted_model_back),
+    (
+        "a batch is of a follower",
+        Unavailable,
+        test_delete.test_no_worker_writes_a_deleted_model_back,
+    ),
     (
         "ids that were seen do not count",
         AssertionError,

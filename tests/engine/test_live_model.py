@@ -33,7 +33,7 @@ def entries_of(server: RedisServer) -> list[dict[str, str]]:
     return [fields for _, fields in found]
 
 
-async def test_what_waits_goes_out_as_one_batch_and_each_caller_gets_its_own_outcomes(
+async def test_waiting_events_go_out_as_one_batch_and_each_caller_gets_its_own_outcomes(
     proxy: Proxy, shared_server: RedisServer, db: redis.Redis
 ) -> None:
     async with worker(proxy.url) as one:
@@ -216,7 +216,7 @@ async def test_a_confirmed_snapshot_of_another_worker_is_not_written_again(
     assert replica.changed_names() == 0
     await two.save("m")
     assert stored_position(db) == position
-    x = {"z": 1.0}  # one of the two labels is wrong, whatever the intercept
+    x = {"z": 1.0}  # one of the two labels is wrong, at any intercept
     await two.learn("m", {"x": x, "y": True}, {"x": x, "y": False})
     assert 0 < replica.changed_names() <= 3
     await two.save("m")

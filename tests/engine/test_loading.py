@@ -60,7 +60,7 @@ async def test_a_cold_worker_loads_a_model_that_is_saved_all_the_time(
 async def test_a_hold_is_shared_bounded_and_cannot_keep_snapshots_away(
     redis_url: str, shared_server: RedisServer
 ) -> None:
-    """Somebody asks for a hold all the time; still a snapshot is stored in every period."""
+    """A reader asks for a hold all the time; still a snapshot is stored in every period."""
     hold = followers._HOLD
 
     async with worker(redis_url) as one:
@@ -192,7 +192,7 @@ def _move(client: redis.Redis, state: str) -> None:
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-async def test_a_damaged_snapshot_is_refused_and_made_anew_from_the_log(
+async def test_a_damaged_snapshot_is_refused_and_made_again_from_the_log(
     redis_url: str, db: redis.Redis, damage: str
 ) -> None:
     async with worker(redis_url) as before:
@@ -299,7 +299,7 @@ async def test_a_model_whose_snapshot_and_log_are_gone_goes_on_from_a_checkpoint
             assert await last.state("m") == await after.state("m")
 
 
-async def test_a_model_made_anew_in_place_of_one_set_aside_is_served_at_once_by_all(
+async def test_a_model_created_again_in_place_of_one_set_aside_is_served_at_once_by_all(
     one: Worker, two: Worker, db: redis.Redis
 ) -> None:
     await one.create("m")

@@ -56,7 +56,7 @@ async def test_a_long_entry_gives_what_its_events_give_one_by_one(one: Worker) -
     assert await one.state("whole") == await one.state("single")
 
 
-async def test_whatever_is_asked_during_an_entry_is_of_before_or_after_it(one: Worker) -> None:
+async def test_answers_during_an_entry_are_of_before_or_after_it(one: Worker) -> None:
     """Every call waits for the entry; none sees a part of it, and the workers agree after all."""
     await one.create("m", **SLOW)
     await one.learn("m", *events(3))

@@ -53,7 +53,7 @@ def test_models_made_at_once_by_two_workers_end_at_the_limit(
         assert learned.status_code == 200
 
 
-def test_whatever_makes_a_name_counts_and_a_deletion_makes_room(
+def test_every_new_name_counts_and_a_deletion_makes_room(
     two: tuple[httpx.Client, httpx.Client],
 ) -> None:
     client, elsewhere = two

@@ -1,4 +1,4 @@
-"""An event id counts once, whatever the number of senders, attempts and workers."""
+"""An event id counts once, for any number of senders, attempts and workers."""
 
 import asyncio
 import contextlib
@@ -241,7 +241,7 @@ async def test_an_array_that_straddles_a_turn_of_generations_counts_once(redis_u
         assert (await one.state("m"))["events"] == 63
 
 
-async def test_what_the_log_holds_is_what_was_sent(redis_url: str, db: redis.Redis) -> None:
+async def test_the_log_holds_the_sent_events(redis_url: str, db: redis.Redis) -> None:
     """Digits, order of keys and white space arrive in the log untouched."""
     sent = b'[ {"x":{"b":0.1000000000000000055511151231257827, "a":1E+2},"y":1 } ]'
 

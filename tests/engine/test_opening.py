@@ -34,7 +34,7 @@ def label(name: str, number: int) -> bool | str:
 
 
 @pytest.mark.parametrize("name", SPECS)
-async def test_what_is_opened_at_once_is_what_is_read_in_pieces(redis_url: str, name: str) -> None:
+async def test_a_model_opened_at_once_equals_one_read_in_pieces(redis_url: str, name: str) -> None:
     async with worker(redis_url) as one, worker(redis_url) as two:
         await one.create("m", **SPECS[name])
         for n in range(8):

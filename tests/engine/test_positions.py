@@ -146,7 +146,7 @@ async def test_a_batch_sent_again_after_a_rollback_may_land_on_its_old_id(
             assert await one.state("m") == await two.state("m") == fold_of(client)
 
 
-def test_a_stream_made_anew_is_another_stream(redis_url: str, db: redis.Redis) -> None:
+def test_a_stream_created_again_is_another_stream(redis_url: str, db: redis.Redis) -> None:
     """The genesis is seeded at random: even the same events make another chain."""
 
     async def chain() -> str:

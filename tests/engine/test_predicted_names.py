@@ -1,4 +1,4 @@
-"""A prediction leaves nothing behind, whatever the model and whichever names it is asked about."""
+"""A prediction leaves nothing behind, of any model and any names."""
 
 import gc
 import json

@@ -114,7 +114,7 @@ def test_with_plenty_of_room_nothing_is_skipped(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SPECS)
-def test_what_the_door_takes_alone_the_fold_takes(name: str) -> None:
+def test_an_event_that_the_door_takes_alone_the_fold_takes(name: str) -> None:
     state = state_of(SPECS[name])
     refused = 0
     for number, event in enumerate(stream(state)):

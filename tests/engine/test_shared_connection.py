@@ -53,7 +53,7 @@ async def predicted(one: Worker, names: list[str]) -> None:
     await asyncio.gather(*(one.open(name) for name in names))
 
 
-async def test_models_that_nobody_changes_cost_no_script(redis_url: str, db: redis.Redis) -> None:
+async def test_unchanged_models_cost_no_script(redis_url: str, db: redis.Redis) -> None:
     async with worker(redis_url, max_staleness_ms=STALE_MS) as one:
         await opened(one, NAMES)
         counted = Counted(db)
@@ -76,7 +76,7 @@ async def test_a_model_that_learned_here_is_known_without_a_read(
         assert counted.scripts == 3 * MODELS
 
 
-async def test_what_another_worker_changed_is_read_and_nothing_else(
+async def test_changes_of_another_worker_are_read_and_nothing_else(
     redis_url: str, db: redis.Redis
 ) -> None:
     async with (
@@ -171,9 +171,7 @@ async def test_after_a_restart_of_redis_changes_are_told_again(own_server: Redis
             assert counted.scripts == 0
 
 
-async def test_what_was_changed_while_the_connection_was_lost_is_read(
-    proxy: Proxy, redis_url: str
-) -> None:
+async def test_changes_while_the_connection_was_lost_are_read(proxy: Proxy, redis_url: str) -> None:
     async with (
         worker(redis_url) as one,
         worker(proxy.url, max_staleness_ms=STALE_MS) as two,

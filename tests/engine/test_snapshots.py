@@ -52,7 +52,7 @@ async def test_workers_that_save_in_turn_write_the_fold(redis_url: str, db: redi
             assert stored_state(db) == fold_of(db, upto=stored.position)
 
 
-async def test_what_is_learned_while_a_snapshot_is_written_is_in_the_next(
+async def test_events_learned_while_a_snapshot_is_written_are_in_the_next(
     redis_url: str, proxy: Proxy, db: redis.Redis
 ) -> None:
     async with worker(proxy.url) as one:
@@ -260,7 +260,7 @@ async def test_a_command_hurries_one_snapshot_only(one: Worker) -> None:
     assert not replica.is_saved()
 
 
-async def test_what_the_log_took_since_the_snapshot_of_another_worker_is_unsaved(
+async def test_entries_since_the_snapshot_of_another_worker_are_unsaved(
     one: Worker, two: Worker
 ) -> None:
     await one.create("m")
@@ -371,7 +371,7 @@ async def test_predictions_change_no_state_and_create_no_weight(
 async def test_an_unexpected_failure_in_the_middle_of_an_event_never_reaches_redis(
     one: Worker, db: redis.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The replica that may have moved by halves is thrown away; the entry is folded anew."""
+    """The replica that may have moved by halves is thrown away; the entry is folded again."""
     await one.create("m")
     await one.learn("m", event(0))
     learner = (await one.open("m")).state.learner

@@ -25,7 +25,7 @@ def test_a_cancel_that_is_lost_is_repeated() -> None:
     assert asyncio.run(run()).cancelled()
 
 
-def test_what_a_task_ended_with_is_left_to_the_caller() -> None:
+def test_the_error_of_a_task_is_left_to_the_caller() -> None:
     async def failing() -> None:
         try:
             await asyncio.Event().wait()

@@ -38,7 +38,7 @@ def spec_of(name: str) -> DriftSpec:
 
 
 def mistakes(seed: int = 3) -> list[bool]:
-    """Return 1,500 events of which one in ten is a mistake, then 1,500 with six in ten."""
+    """Return 1,500 events with one mistake in ten, then 1,500 with six in ten."""
     rng = random.Random(seed)
     return [rng.random() < (0.1 if number < 1_500 else 0.6) for number in range(3_000)]
 

@@ -1,4 +1,4 @@
-"""Progressive metrics: River's numbers, whatever happens to one of them."""
+"""Progressive metrics: River's numbers, also if one of them fails."""
 
 import json
 import math

@@ -281,7 +281,7 @@ def test_weights_of_events_reach_river() -> None:
         ("one_vs_one", {"a": 1.0}, "fresh", 1.0, "y"),
     ],
 )
-def test_what_is_refused_changes_nothing(
+def test_a_refused_event_changes_nothing(
     name: str, x: dict[str, Any], y: Any, w: float, field: str
 ) -> None:
     spec = ALL[name] if name in BINARY else {**ALL[name], "max_classes": 2}

@@ -93,7 +93,7 @@ def test_it_is_near_the_count_of_all_pairs(kind: Callable[[random.Random], Strea
     assert again.get_state() == ours.get_state()
 
 
-def test_what_an_earlier_version_counted_between_ten_thresholds_is_read() -> None:
+def test_counts_of_an_earlier_version_between_ten_thresholds_are_read() -> None:
     counts = [[0, 0, 6, 2, 0, 0, 0, 0, 0, 0, 0], [0, 0, 0, 2, 0, 0, 0, 0, 0, 6, 0]]
     old = {
         "version": 1,

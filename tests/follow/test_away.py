@@ -100,7 +100,7 @@ def test_one_whose_next_entry_is_lost_goes_on_past_it(
         assert_equal_answers(api, name, model, {"a": 1}, events(1)[0]["x"])
 
 
-def test_a_state_that_was_left_by_halves_answers_nobody(
+def test_a_state_that_was_left_by_halves_answers_no_caller(
     api: httpx.Client, server: RedisServer, create: Create, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name = create()

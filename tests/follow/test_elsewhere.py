@@ -36,7 +36,7 @@ PAUSE_S = 1.5
 
 
 class Told(NamedTuple):
-    """What a follower tells of itself in one go."""
+    """The status of a follower, read in one go."""
 
     status: str
     staleness_s: float

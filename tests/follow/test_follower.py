@@ -142,7 +142,7 @@ def test_commands_of_the_log(api: httpx.Client, server: RedisServer, create: Cre
         assert model.score_one({"a": 1}) == 0.0
 
 
-def test_what_it_learns_is_in_the_log_once(
+def test_learned_events_are_in_the_log_once(
     api: httpx.Client, server: RedisServer, create: Create
 ) -> None:
     name = create()

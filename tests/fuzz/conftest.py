@@ -14,8 +14,8 @@ TIMEOUT_S = 300
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Let a test that hangs end its process: Hypothesis would take a signal for a finding.
 
-    It would try the example that hangs again and again. As many examples as somebody asks
-    for take as long as they take.
+    It would try the example that hangs again and again. A run with more examples has
+    no limit.
     """
     for item in items:
         if Path(__file__).parent in item.path.parents:

@@ -56,7 +56,7 @@ class Double:
                 fresh.set_state(self.learner.get_state())
                 self.learner = fresh
             case _:
-                raise AssertionError(f"nobody sends {command}")
+                raise AssertionError(f"unknown command {command}")
 
     def state(self) -> dict[str, Any]:
         """Return all that decides what it does next, to the bit."""

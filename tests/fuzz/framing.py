@@ -31,7 +31,7 @@ class Outcome(NamedTuple):
 
 
 class Socket(asyncio.Transport):
-    """A transport of which a test holds the other end."""
+    """A transport whose other end a test holds."""
 
     def __init__(self) -> None:
         super().__init__({"peername": ("127.0.0.1", 1), "sockname": ("127.0.0.1", 2)})

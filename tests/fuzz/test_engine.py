@@ -1,4 +1,4 @@
-"""Two workers, one server and whatever can happen, step by step, against plain models.
+"""Two workers, one server and any failures, step by step, against plain models.
 
 One file: one machine, with its rules and what must hold after each.
 """
@@ -128,13 +128,13 @@ class Engine(RuleBasedStateMachine):
             try:
                 return self.loop.run_until_complete(call())
             except SetAside as error:
-                raise AssertionError("a model that nobody damaged is set aside") from error
+                raise AssertionError("an undamaged model is set aside") from error
             except Unavailable:
                 if time.monotonic() > end_s:
                     raise
 
     async def read(self, which: int, name: str) -> LiveModel:
-        """Bring a worker's model to the log's end, also one that was made anew."""
+        """Bring a worker's model to the log's end, also one that was created again."""
         live_model = await self.workers[which].open(name)
         await live_model.freshness.read()
         return live_model
@@ -202,7 +202,7 @@ class Engine(RuleBasedStateMachine):
 
     @rule(which=st.integers(0, 1), to=st.sampled_from(NAMES))
     def alias(self, which: int, to: str) -> None:
-        """Let the alias mean a model."""
+        """Point the alias to a model."""
         if to not in self.past.doubles:
             return
         aliases, of = self.workers[which].registry.aliases, self.past.aliases.get(ALIAS)
@@ -228,7 +228,7 @@ class Engine(RuleBasedStateMachine):
         batch=st.lists(events(), min_size=1, max_size=6),
     )
     def learn(self, which: int, name: str, batch: list[Event]) -> None:
-        """Learn some events, of which some count already and some contradict what counts."""
+        """Learn some events; some count already, and some contradict those that count."""
         if name not in self.past.doubles and name not in self.past.aliases:
             self._unknown(which, name, batch)
             return
@@ -248,7 +248,7 @@ class Engine(RuleBasedStateMachine):
             assert set(self.past.ids) == before, "a part of what was refused counts"
             return
         except SetAside as error:
-            raise AssertionError("a model that nobody damaged is set aside") from error
+            raise AssertionError("an undamaged model is set aside") from error
         except Unavailable:  # it may be in the log or not: the log tells
             self.sync()
             return
@@ -316,7 +316,7 @@ class Engine(RuleBasedStateMachine):
             assert known
             return
         except SetAside as error:
-            raise AssertionError("a model that nobody damaged is set aside") from error
+            raise AssertionError("an undamaged model is set aside") from error
         except Unavailable:
             self.sync()
             return

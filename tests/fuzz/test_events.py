@@ -156,7 +156,7 @@ def test_a_question_is_read_or_says_what_is_wrong(body: bytes, mixed: bool) -> N
 
 @given(body=BODIES, joined=damaged_json([{"0": {"at": 1, "served": {"u": True}, "x": {"a": 1}}}]))
 @tries(300)
-def test_whatever_stands_in_a_log_is_an_event_or_nothing(body: bytes, joined: Any) -> None:
+def test_any_element_of_a_log_is_an_event_or_nothing(body: bytes, joined: Any) -> None:
     found = parse_joined(text_of(joined))
     events = completed(parse_log(body), found)
     for event in events:

@@ -89,7 +89,7 @@ def test_lines_are_the_same_however_a_body_is_cut(body: bytes, places: list[int]
         assert not body.startswith((b"{", b"[")) or body[1] == 0
         return
     assert read(cut(body, places)) == whole == read([body], gathered=True)
-    # numbered as a reader counts who splits at line feeds alone
+    # numbered by a reader that splits at line feeds alone
     lines = body.split(b"\n")
     for number, (text, _) in whole:
         assert 1 <= number <= len(lines)

@@ -143,7 +143,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 
 @pytest.mark.parametrize("mode", list(GenerationMode), ids=lambda mode: mode.value)
-def test_whatever_the_document_allows_or_forbids(world: World, mode: GenerationMode) -> None:
+def test_all_that_the_document_allows_or_forbids(world: World, mode: GenerationMode) -> None:
     tried = set()
     for operation in world.operations():
         world.mend()

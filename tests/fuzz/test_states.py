@@ -1,4 +1,4 @@
-"""Stored states that somebody meddled with: taken whole or refused whole, by one kind of error."""
+"""Stored states that were tampered with: taken whole or refused whole, by one kind of error."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def test_an_exported_model_that_was_damaged_is_refused_or_is_a_model() -> None:
     @tries(80)
     def try_out(document: Any, sealed: bool) -> None:
         whole = any(same(document, one) for one in documents)
-        if sealed and isinstance(document, dict):  # whoever meddles can count a digest too
+        if sealed and isinstance(document, dict):  # an attacker can compute a digest too
             document.pop("digest", None)
             text = json.dumps(document, sort_keys=True, separators=(",", ":"))
             document["digest"] = hashlib.sha256(text.encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""`hinged ingest file` in real processes: every record once, whatever is killed.
+"""`hinged ingest file` in real processes: every record once, through kills.
 
 One file: each test runs the same command, on a file of its own.
 """

@@ -207,7 +207,7 @@ async def test_a_zombie_and_its_successor_write_the_same(redis_url: str) -> None
         assert len(first.rows) == 10
 
 
-async def test_what_nobody_can_tell_any_more_is_counted(redis_url: str) -> None:
+async def test_a_prediction_that_cannot_be_told_any_more_is_counted(redis_url: str) -> None:
     async with worker(redis_url) as one:
         await one.create("m")
         killed = feeder(one, Kept(dies_at=1))
@@ -223,7 +223,7 @@ async def test_what_nobody_can_tell_any_more_is_counted(redis_url: str) -> None:
         assert (again.predictions.lost, len(out.rows)) == (7, 2)
 
 
-async def test_what_the_model_cannot_take_has_no_prediction(redis_url: str) -> None:
+async def test_an_event_that_the_model_cannot_take_has_no_prediction(redis_url: str) -> None:
     rows = [{"x": {"a": 1.0}, "y": y} for y in "abcb"]
     async with worker(redis_url) as one:
         await one.create("m", learner={"type": "multiclass_perceptron", "max_classes": 2})

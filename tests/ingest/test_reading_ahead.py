@@ -1,4 +1,4 @@
-"""The reader of a Redis stream has batches under way: whatever happens meanwhile, once each."""
+"""The reader of a Redis stream has batches under way: each is taken once, through any failure."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Step = Callable[["Slowly", int], Awaitable[None]]
 
 
 class Slowly(Feeder):
-    """A feeder that does something else before every batch, of which the first is number 0."""
+    """A feeder that does something else before every batch; the first is number 0."""
 
     def __init__(self, one: Worker, before: Step) -> None:
         self.said: list[str] = []
@@ -85,7 +85,7 @@ def test_it_reads_less_far_ahead_where_others_might_claim_what_waits(
     assert max(waiting[2:]) == most
 
 
-def test_a_batch_of_which_somebody_else_fed_a_part_is_gone_on_with(theirs: RedisServer) -> None:
+def test_a_batch_that_another_reader_fed_in_part_is_continued(theirs: RedisServer) -> None:
     async def before(feeder: Slowly, number: int) -> None:
         if number == 3:
             source, start = feeder.place

@@ -50,7 +50,9 @@ def gathered(records: Sequence[Raw] | Lot) -> Batch:
         (b" " * (MAX_RECORD_BYTES + 1), "", f"at most {MAX_RECORD_BYTES} are taken"),
     ],
 )
-def test_what_is_no_event_is_told_by_field_and_reason(body: bytes, field: str, reason: str) -> None:
+def test_a_record_that_is_not_an_event_is_told_by_field_and_reason(
+    body: bytes, field: str, reason: str
+) -> None:
     found = read([fold()], body)
     assert isinstance(found, Fault)
     assert found.field == field
@@ -107,7 +109,7 @@ def test_mappings_and_bytes_give_the_same_batch_and_the_bad_ones_go_to_the_dead(
 
 
 def values(events: list[Event]) -> list[tuple[Any, ...]]:
-    """Return what events hold, whatever was known of their names when they were decoded."""
+    """Return what events hold, without the names known when they were decoded."""
     return list(map(msgspec.structs.astuple, events))
 
 
@@ -132,7 +134,7 @@ def test_a_batch_is_read_as_its_records_by_themselves(bad: bytes | None) -> None
 def columns(
     texts: list[bytes | None], events: list[dict[str, Any]] | None, each: list[Raw] | None = None
 ) -> Lot:
-    """Return columns of which those one by one are only looked at if they are given."""
+    """Return columns; single ones are only looked at if they are given."""
 
     def told() -> list[Raw]:
         assert each is not None

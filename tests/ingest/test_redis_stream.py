@@ -1,4 +1,4 @@
-"""`hinged ingest redis-stream` in real processes: every entry once, whatever is killed.
+"""`hinged ingest redis-stream` in real processes: every entry once, through kills.
 
 One file: each test runs the same command, on a stream of its own.
 """

@@ -28,7 +28,7 @@ def test_only_what_follows_is_returned(redis_url: str, shared_server: RedisServe
             assert await mine.following(["3-0", "4-0", "5-0"], "5-0", 5) == []  # 6-0 is another's
             await other.done(["6-0"])
             client.xadd("s", {"n": 8}, id="8-0")
-            assert await mine.following(["7-0"], "5-0", 5) == []  # nobody fed 6-0
+            assert await mine.following(["7-0"], "5-0", 5) == []  # 6-0 was not fed
             await mine.done(["8-0"])
             assert await mine.following([], "8-0", 5) == []  # the end
         finally:

@@ -78,7 +78,7 @@ def test_margin_and_commands_inside(client: httpx.Client, new_model: NewModel) -
     assert certificate(client, path)["events"] == 30
 
 
-def test_what_a_frozen_model_saw_is_not_in_the_window(
+def test_events_of_a_frozen_model_are_not_in_the_window(
     client: httpx.Client, new_model: NewModel
 ) -> None:
     path = new_model(pipeline=[{"type": "StandardScaler"}])

@@ -33,7 +33,7 @@ def test_the_newest_come_first_with_the_answers_of_now(client: httpx.Client, mod
     assert [one["id"] for one in recent(client, model, count=1)] == ["3"]
 
 
-def test_what_did_not_count_is_not_told(client: httpx.Client, new_model: NewModel) -> None:
+def test_events_that_did_not_count_are_not_told(client: httpx.Client, new_model: NewModel) -> None:
     model = new_model(labels=["no", "yes"])
     other = new_model(stream=model.rpartition("/")[2])
     learn(client, model, {"id": "a", "x": {"n": 1}, "y": "yes"}, {"x": {"n": 2}, "y": "no"})

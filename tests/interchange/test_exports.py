@@ -1,4 +1,4 @@
-"""Exports of linear models predict what the service predicts, in whatever runs them."""
+"""Exports of linear models predict what the service predicts, wherever they run."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ ZERO = {"plain": 0, "scaled": True, "calibrated": -1}
 
 
 def events(seed: int, count: int) -> list[dict[str, float]]:
-    """Events of which each lacks some features; one feature is far out now and then."""
+    """Events that each lack some features; one feature is far out now and then."""
     dice = random.Random(seed)
     made = []
     for _ in range(count):
@@ -237,7 +237,7 @@ def test_river(model: Model, client: httpx.Client) -> None:
         ),
     ],
 )
-def test_what_is_not_linear_is_refused_and_the_way_out_told(
+def test_a_model_that_is_not_linear_is_refused_with_the_way_out(
     service: Service, new_model: NewModel, tmp_path: Path, spec: dict[str, Any], told: str
 ) -> None:
     name = new_model(**spec).rsplit("/", 1)[1]

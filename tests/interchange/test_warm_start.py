@@ -154,11 +154,11 @@ def test_the_learners_of_this_package(client: httpx.Client, start: Start) -> Non
         ),
         (RIVER.linear_model.ALMAClassifier(), "river", "is not a linear model"),
         (make_pipeline(Normalizer(), Perceptron()).fit(FRAME, SIDES), "sklearn", "step Normalizer"),
-        (LogisticRegression(), "sklearn", "not a fitted linear classifier"),
+        (LogisticRegression(), "sklearn", "is not a fitted linear classifier"),
         ({"not": "a model"}, "sklearn", "dict is not a fitted linear classifier"),
     ],
 )
-def test_what_cannot_be_taken_over_is_named(
+def test_a_model_that_cannot_be_taken_over_is_named(
     start: Start, model: object, origin: str, told: str
 ) -> None:
     with pytest.raises(NotImportable, match=told):

@@ -1,4 +1,4 @@
-"""Whatever comes in: what `transform_one` takes is learned whole, the rest changes nothing."""
+"""Any event: if `transform_one` takes it, it is learned whole, else nothing changes."""
 
 from collections.abc import Callable, Mapping
 from typing import Any

@@ -33,7 +33,7 @@ def test_a_restored_pipeline_goes_on_as_if_nothing_had_been(name: str, n: int) -
     assert stored(again) == stored(ours)
 
 
-def test_what_was_ignored_is_restored_too() -> None:
+def test_the_count_of_ignored_features_is_restored_too() -> None:
     ours = pipeline("StandardScaler", max_features=1)
     ours.learn_transform_one({"a": 1.0, "b": 2.0})
     again = pipeline("StandardScaler", max_features=1)

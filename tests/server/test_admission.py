@@ -30,7 +30,7 @@ def serving(server: RedisServer, **settings: Any) -> Iterator[tuple[Service, htt
 
 @contextlib.contextmanager
 def unfinished(service: Service, body: bytes, length: int) -> Iterator[socket.socket]:
-    """A request of which only so much has come, its head in a piece of its own."""
+    """The beginning of a request, its head in a piece of its own."""
     with socket.create_connection(("127.0.0.1", service.port), timeout=30) as connection:
         head, _, _ = post_bytes(LEARN, b"x" * length).partition(b"\r\n\r\n")
         connection.sendall(head + b"\r\n\r\n")
@@ -101,7 +101,7 @@ def test_bodies_hold_so_much_together_and_one_more_is_429(own_server: RedisServe
         assert client.get("/v1/models/m").json()["events"] == 4
 
 
-def test_a_body_that_is_alone_is_taken_whatever_the_bound(own_server: RedisServer) -> None:
+def test_a_body_that_is_alone_is_taken_at_any_bound(own_server: RedisServer) -> None:
     with serving(own_server, max_held_bytes=1_024) as (service, client):
         body = EVENT + b" " * 500_000
         assert client.post(LEARN, content=body).status_code == 200
@@ -111,7 +111,7 @@ def test_a_body_that_is_alone_is_taken_whatever_the_bound(own_server: RedisServe
         wait_until(lambda: bytes_of(service) == requests_of(service) == 0)
 
 
-def test_whatever_becomes_of_requests_they_leave_the_room(own_server: RedisServer) -> None:
+def test_requests_leave_the_room_after_any_end(own_server: RedisServer) -> None:
     with serving(own_server, max_body_bytes=1_024) as (service, client):
         lines = {"content-type": "application/x-ndjson"}
         for body, headers in (

@@ -1,4 +1,4 @@
-"""Connections of `hinged serve`: heads have a limit, and who only waits is sent away."""
+"""Connections of `hinged serve`: heads have a limit, and a client that only waits is cut off."""
 
 import contextlib
 import os
@@ -147,7 +147,9 @@ def test_a_head_that_dribbles_is_cut_off(served_by: dict[str, Service]) -> None:
         assert closed
 
 
-def test_whoever_waits_for_the_service_may_wait(served_by: dict[str, Service]) -> None:
+def test_a_client_that_waits_for_the_service_keeps_its_connection(
+    served_by: dict[str, Service],
+) -> None:
     began = time.monotonic()
     with Watcher(served_by["quick"].url, "/v1/models/m") as watcher:
         watcher.wait_for(lambda w: len(w.of("metrics")) >= 4)  # one a second
@@ -185,7 +187,7 @@ def begun_late(port: int) -> bool:
 
 
 def used_for(port: int, seconds: float) -> bool:
-    """Use a connection for so long; tell whether it stayed."""
+    """Use a connection for some seconds; tell whether it stayed."""
     until_s = time.monotonic() + seconds
     with socket.create_connection(("127.0.0.1", port), timeout=30) as to:
         while time.monotonic() < until_s:
@@ -197,7 +199,7 @@ def used_for(port: int, seconds: float) -> bool:
     return True
 
 
-def test_a_connection_stays_after_an_answer_whatever_uvicorn_would_do(
+def test_a_connection_stays_after_an_answer_unlike_in_uvicorn(
     own_server: RedisServer,
 ) -> None:
     service = served(own_server.url, FastPathProtocol)

@@ -1,4 +1,4 @@
-"""The fast path: the same bytes, effects and counts as without it, whatever comes."""
+"""The fast path: the same bytes, effects and counts as without it, for any request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The end of a request: no byte of a body is ever a request, whatever the headers before it."""
+"""The end of a request: no byte of a body is ever a request, after any headers."""
 
 import re
 import socket
@@ -52,7 +52,7 @@ def under(redis: RedisServer, http: Any) -> Iterator[Service]:
 
 @pytest.fixture(scope="module", params=["hinged serve", "h11"])
 def served(redis: RedisServer, request: pytest.FixtureRequest) -> Iterator[Service]:
-    """As `hinged serve` does it, and under uvicorn with the parser that reads on after an offer."""
+    """Serve by `hinged serve`, and by uvicorn with the parser that reads on after an offer."""
     yield from under(redis, FastPathProtocol if request.param == "hinged serve" else "h11")
 
 
@@ -122,7 +122,7 @@ def test_an_offer_with_another_method_is_ignored(served: Service, method: str) -
 @pytest.mark.parametrize("offer", OFFERS.values(), ids=OFFERS)
 @pytest.mark.parametrize("make", [post_bytes, chunked])
 @pytest.mark.parametrize("method", ["POST", "GET", "CONNECT", "OPTIONS"])
-def test_a_body_is_no_request_whatever_stands_before_it(
+def test_a_body_is_never_a_request_after_any_head(
     anyhow: Service, offer: tuple[str, ...], make: Any, method: str
 ) -> None:
     for target in (LEARN, "t:443"):
@@ -210,7 +210,7 @@ def test_headers_after_the_body_are_none_of_the_request(served: Service) -> None
     assert answers(served.port, late + NEXT) == [400, 200]
 
 
-def test_what_cannot_be_read_is_refused_after_the_answers_that_are_due(served: Service) -> None:
+def test_unreadable_bytes_are_refused_after_the_answers_that_are_due(served: Service) -> None:
     before = events(served)
     assert answers(served.port, post_bytes(LEARN, EVENT) * 3 + b"no HTTP\r\n\r\n" + NEXT) == [
         *(200, 200, 200, 400)

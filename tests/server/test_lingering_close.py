@@ -131,7 +131,7 @@ def test_a_body_too_slow_is_told_and_its_rest_is_dropped(served: Service) -> Non
         assert served.app.room.requests == 0  # type: ignore[attr-defined]
 
 
-def test_who_goes_on_sending_is_cut_off(served: Service) -> None:
+def test_a_client_that_goes_on_sending_is_cut_off(served: Service) -> None:
     piece, sent = b" " * 2**20, 0
     with (
         contextlib.suppress(ConnectionError),

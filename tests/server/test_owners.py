@@ -81,7 +81,7 @@ async def workers(
 
 
 def links(worker: Owners) -> list[Link]:
-    """Return those that own any stream besides the worker itself."""
+    """Return the other workers that own any stream."""
     found = {id(link): link for link in map(worker.of, STREAMS) if link is not None}
     return list(found.values())
 

@@ -1,4 +1,4 @@
-"""The embedded Valkey with real processes: who starts it, who keeps it, who stops it.
+"""The embedded Valkey with real processes: its start, its users, its stop.
 
 One file: each test is a user of the one server, in a process of its own or in this one.
 """
@@ -330,7 +330,7 @@ def test_the_socket_can_be_reached_by_its_owner_only(data_dir: Path) -> None:
 
 
 @pytest.mark.parametrize("trap", ["link", "owner"])
-def test_a_socket_folder_of_somebody_else_is_refused(data_dir: Path, trap: str) -> None:
+def test_a_socket_folder_of_another_user_is_refused(data_dir: Path, trap: str) -> None:
     if trap == "owner" and os.getuid() != 0:
         pytest.skip("only root can give a folder away")
     server = EmbeddedServer(data_dir)

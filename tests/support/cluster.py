@@ -93,7 +93,7 @@ class ClusterNode(Node):
         self._placed = False
 
     def start(self, *options: str) -> None:
-        """Start it and wait; the first time on other ports if somebody took these meanwhile."""
+        """Start it and wait; the first time on other ports if these were taken meanwhile."""
         for left in (2, 1, 0):
             try:
                 super().start("--cluster-port", str(self.bus_port), *options)
@@ -213,7 +213,7 @@ class Cluster:
         for first, last, port in self._owners(asked):
             if first <= slot <= last:
                 return next(node for node in self.nodes if node.port == port)
-        raise LookupError(f"nobody serves slot {slot}")
+        raise LookupError(f"no node serves slot {slot}")
 
     def replica_of(self, primary: Node) -> Node:
         """Return the living replica of a primary."""

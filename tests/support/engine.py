@@ -122,7 +122,7 @@ class Worker:
         await self.connection.aclose()
 
     async def kill(self) -> None:
-        """Stop where it stands: whatever is under way is cut off, nothing is saved."""
+        """Stop where it stands: all work under way is cut off, nothing is saved."""
         tasks: list[asyncio.Future[Any] | None] = [self.housekeeping._task]
         tasks += [*self.registry._opening.values(), *self.registry._switching._tasks]
         for live_model in self.registry._live.values():

@@ -55,7 +55,7 @@ def weights(server: RedisServer) -> dict[str, float]:
 
 
 def up_to_date(redis_url: str | None, stream: str) -> dict[str, str]:
-    """Return the query of a read that has all of a stream's log, whoever appended to it."""
+    """Return the query of a read that has all of a stream's log, from any appender."""
     with redis.Redis.from_url(str(redis_url), decode_responses=True) as client:
         end: Any = client.hmget(f"hinged:{{{stream}}}:meta", ["last", "chain"])
     last, chain = end

@@ -1,6 +1,6 @@
 """A clock that stands still while the machine does.
 
-A host may give a virtual machine no processor for seconds. Whatever is measured then is
+A host may give a virtual machine no processor for seconds. All that is measured then is
 the host's doing, so a bound on what the service takes is judged by this clock instead. A
 process that does nothing but sleep a moment, again and again, tells: what it oversleeps,
 the machine did not give. What the service or a test spends, it does not forgive, as long as a
@@ -45,7 +45,7 @@ def machine_clock(folder: Path) -> Iterator[Clock]:
                 time.sleep(MOMENT_S)
 
             def clock() -> float:
-                assert sleeper.poll() is None, "nobody sees whether the machine stands still"
+                assert sleeper.poll() is None, "the clock has ended: start it again"
                 while True:
                     turn, now = shared[_TURN], time.monotonic()
                     overslept = shared[_OVERSLEPT] + _overslept(now - shared[_ENDED])

@@ -108,7 +108,7 @@ def fold_log(
     upto
         The last entry id to take.
     late_of
-        The uid of the model whose served predictions are to be accounted for.
+        The uid of the model whose served predictions are counted.
 
     """
     folded = Folded(learner, late_of=late_of)

@@ -1,4 +1,4 @@
-"""Looking at real processes: who lives, who keeps a directory, who is left over."""
+"""Looks at real processes: the living, the users of a directory, the left over."""
 
 from __future__ import annotations
 

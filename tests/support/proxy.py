@@ -13,7 +13,7 @@ class Proxy:
     """Runs in a thread of its own; the switches may be set at any time.
 
     drop_replies: forward this many answers' first bytes to nowhere and cut the connection.
-    delay_s: wait so long before each piece of an answer.
+    delay_s: wait before each piece of an answer.
     refuse: cut every connection at once and take no new one.
     hold: let nothing through either way, nor cut anything; what waits goes on afterwards.
     hold_replies: the same for answers only.

@@ -37,7 +37,7 @@ _port = _ports()
 
 
 def free_port() -> int:
-    """Return a loopback TCP port that nobody listens on."""
+    """Return a free loopback TCP port."""
     for port in _port:
         with socket.socket() as probe, contextlib.suppress(OSError):
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

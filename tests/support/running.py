@@ -1,4 +1,4 @@
-"""Servers, proxies and workers as contexts: started, and stopped whatever happens."""
+"""Servers, proxies and workers as contexts: started, and stopped in any case."""
 
 import contextlib
 from collections.abc import Iterator

@@ -88,7 +88,7 @@ class Sentinel:
 
 
 class SentinelTrio:
-    """A primary, its replica, and three Sentinels of which two must agree.
+    """A primary, its replica, and three Sentinels; two must agree.
 
     Parameters
     ----------

@@ -37,7 +37,7 @@ def test_it_forgives_what_the_machine_did_not_give_and_nothing_else(
         while time.monotonic() < busy_until_s:
             pass
         worked_s = clock() - clock_s
-        sleeper.send_signal(signal.SIGSTOP)  # as if nobody had been given a processor
+        sleeper.send_signal(signal.SIGSTOP)  # as if no process had a processor
         time.sleep(1)
         stood_s = clock() - clock_s
         sleeper.send_signal(signal.SIGCONT)
@@ -48,12 +48,12 @@ def test_it_forgives_what_the_machine_did_not_give_and_nothing_else(
     assert stood_s <= worked_s + 0.2
 
 
-def test_a_clock_that_nobody_keeps_is_none(
+def test_a_clock_whose_keeper_is_gone_is_none(
     tmp_path: Path, sleepers: list[subprocess.Popen[bytes]]
 ) -> None:
     with machine_clock.machine_clock(tmp_path) as clock:
         clock()
         sleepers[0].kill()
         wait_until(lambda: sleepers[0].poll() is not None)
-        with pytest.raises(AssertionError, match="nobody sees"):
+        with pytest.raises(AssertionError, match="the clock has ended"):
             clock()

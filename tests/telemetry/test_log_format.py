@@ -233,7 +233,7 @@ def test_not_more_than_a_thousand_states_are_remembered(lines: Lines) -> None:
     assert len(lines.messages()) == 1_002
 
 
-def test_what_exporters_repeat_is_told_once_a_minute() -> None:
+def test_repeated_errors_of_exporters_are_logged_once_a_minute() -> None:
     rarely, logger = Rarely(), logging.getLogger("opentelemetry.exporter")
 
     def passes(message: str, at_s: float) -> bool:

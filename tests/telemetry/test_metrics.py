@@ -121,7 +121,7 @@ def test_requests_by_the_template_of_their_route(client: httpx.Client) -> None:
     assert told.value("hinged_http_request_seconds_count", route="/v1/models/{model}") == 2
 
 
-def test_what_clients_make_up_makes_no_series(client: httpx.Client) -> None:
+def test_invented_paths_of_clients_make_no_series(client: httpx.Client) -> None:
     client.put("/v1/models/m", json=SPEC)
     scrape(client)
     before = scrape(client)
@@ -206,7 +206,7 @@ def test_both_formats(client: httpx.Client) -> None:
     assert nonsense.status_code == 200
 
 
-def test_whoever_scrapes_needs_a_key_to_read_all_models(redis_url: str, tmp_path: Path) -> None:
+def test_a_scrape_needs_a_key_to_read_all_models(redis_url: str, tmp_path: Path) -> None:
     made = {
         "reader": new_key("reader", ["predict"], ["*"]),
         "some": new_key("some", ["predict"], ["m*"]),

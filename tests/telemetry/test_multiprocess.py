@@ -73,7 +73,7 @@ def test_a_restored_model_goes_back(tmp_path: Path) -> None:
     assert events(gather(one, row("u", "m", at=11, events=50))) == {"m": 50}
 
 
-def test_the_dead_count_once_whoever_gathers(tmp_path: Path) -> None:
+def test_the_dead_count_once_in_any_gathering_worker(tmp_path: Path) -> None:
     one, two, three = Observer(tmp_path), Observer(tmp_path), Observer(tmp_path)
     one.answered("POST", ROUTE, 200, 0.001)
     one.of_model("m", "invalid")
@@ -134,7 +134,7 @@ def test_a_place_is_kept_until_the_model_is_gone(tmp_path: Path) -> None:
     assert set(events(gather(two, row("a", "a", 1, 1)))) == {"a", "c"}
 
 
-def test_what_is_left_out_are_the_models_without_numbers_in_memory_or_not(tmp_path: Path) -> None:
+def test_models_without_numbers_are_left_out_in_memory_or_not(tmp_path: Path) -> None:
     one, two = Observer(tmp_path, 2), Observer(tmp_path, 2)
     there = set("abcdefg")
     for each in (one, two):
@@ -148,7 +148,7 @@ def test_what_is_left_out_are_the_models_without_numbers_in_memory_or_not(tmp_pa
     assert gather(two).left_out == 0
 
 
-def test_a_model_made_anew_takes_the_place_of_its_name(tmp_path: Path) -> None:
+def test_a_model_created_again_takes_the_place_of_its_name(tmp_path: Path) -> None:
     one, two = Observer(tmp_path), Observer(tmp_path)
     gather(one, row("old", "m", at=10, events=100))
     told = gather(two, row("new", "m", at=20, events=1))
@@ -178,9 +178,9 @@ def test_counts_of_sources_are_the_greatest_that_any_worker_read(tmp_path: Path)
     ):
         assert line in text.decode()
     two.note_index({"u"}, set(), set())
-    anew = row("v", "m", 2, 0)
-    one.publish(one.page(1, 0, [anew], {}))
-    assert two.gather(two.page(1, 0, [anew], {})).totals.doors == {}
+    again = row("v", "m", 2, 0)
+    one.publish(one.page(1, 0, [again], {}))
+    assert two.gather(two.page(1, 0, [again], {})).totals.doors == {}
 
 
 def test_names_of_all_kinds_come_back_as_they_are() -> None:
@@ -210,7 +210,7 @@ def test_a_full_sheet_keeps_what_it_has() -> None:
     assert read_sheet(b"") == {}
 
 
-def test_a_worker_that_stands_still_at_the_metrics_holds_nobody(
+def test_a_worker_that_stands_still_at_the_metrics_blocks_no_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hinged_service.telemetry.multiprocess._PATIENCE_S", 0.05)

@@ -78,7 +78,7 @@ def test_every_finite_number_comes_back_bit_for_bit(value: float) -> None:
 @pytest.mark.parametrize(
     "text", ["nan", "inf", "-inf", "1e999", "", "x", "1,5", "0x10", "__import__"]
 )
-def test_what_is_no_finite_number_is_refused(text: str) -> None:
+def test_a_weight_that_is_not_finite_is_refused(text: str) -> None:
     with pytest.raises(DamagedState):
         decode_value(text)
 

@@ -1,8 +1,8 @@
 # Reader: events of plain JSON, from their bytes to names and doubles, with no object for a value.
 #
 # Plain are objects of the fields x, y, w and id, each once at most, with names and texts without
-# escapes, and with labels that are true, false, integers or text. Whatever else there is, and all
-# that is wrong, is left to the decoder of the caller: nothing here says why.
+# escapes, and with labels that are true, false, integers or text. All other text, and all
+# faults, are left to the decoder of the caller: nothing here says why.
 
 cdef enum:
     MOST_NAMES = 10000  # of an event

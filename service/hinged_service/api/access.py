@@ -31,5 +31,5 @@ async def open_model(scope: Scope, registry: ModelRegistry, name: str) -> LiveMo
     """
     live_model = await registry.open(name)
     if live_model.name != name:
-        reach(scope).check(live_model.name, f"the model that {name!r} means")
+        reach(scope).check(live_model.name, f"the model that {name!r} points to")
     return live_model

@@ -24,7 +24,7 @@ _PREFIX = "hinged"
 _SECRET_BYTES = 32
 _OPEN = frozenset({"", "page", "healthz", "readyz", "docs", "redoc", "openapi.json"})
 _FOR_ALL = frozenset({"/v1/models", "/v1/overview"})
-"""Calls about all models, of which each key sees its own."""
+"""Calls about all models; each key sees its own."""
 _NAMING = frozenset({"models", "aliases"})
 _READING = frozenset({"predict", "explain"})
 

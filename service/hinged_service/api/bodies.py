@@ -119,7 +119,7 @@ async def read_json_body(
 async def _gathered(
     message: Message, receive: Receive, max_bytes: int, held: RequestLease, counted: bool
 ) -> bytes:
-    """Return a body that comes in parts, of which `message` is the first.
+    """Return a body that comes in parts; `message` is the first.
 
     Raises
     ------

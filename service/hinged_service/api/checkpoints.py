@@ -83,7 +83,7 @@ def router(settings: LimitSettings) -> APIRouter:
         openapi_extra=document(CheckpointRequest),
     )
     async def make_checkpoint(request: Request, model: Name) -> Checkpoint:
-        """Keep the model's present state, for good."""
+        """Keep the model's present state, permanently."""
         wanted = await body_of(request, CheckpointRequest, settings.max_body_bytes)
         live_model = await fresh(request, model)
         await live_model.freshness.read()
@@ -174,7 +174,7 @@ def router(settings: LimitSettings) -> APIRouter:
         openapi_extra=document(Replay),
     )
     async def replay(request: Request, model: Name) -> ModelListed:
-        """Make a new model that learns the stream's past again: without some events, or otherwise.
+        """Make a model that learns the past again, without some events or by another learner.
 
         It catches up in the background and answers 503 with its progress until then.
         """
@@ -194,7 +194,7 @@ async def _dropped(request: Request, live_model: LiveModel, checkpoint: str) -> 
     """Delete a checkpoint of a model's stream, or return the uid of a model that needs it."""
     try:
         found = await found_checkpoint(request, live_model, checkpoint)
-    except DamagedState:  # of which model it is, is not known
+    except DamagedState:  # its model is not known
         for name, entry in (await registry_of(request).entries()).items():
             if entry.stream == live_model.entry.stream:
                 reach_of(request).check(name, "every model that the checkpoint may be of")

@@ -136,7 +136,7 @@ class Call(abc.ABC):
             await send_pieces(scope, send, answer)
 
     async def _told(self, model: str, body: bytes, scope: Scope) -> Told | None:
-        """Return the answer of another worker, `None` if this one is to answer."""
+        """Return the answer of another worker, `None` if this one answers."""
         return None
 
     async def _answer_here(self, name: str, body: bytes, scope: Scope) -> bytes | list[bytes]:

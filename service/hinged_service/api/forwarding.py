@@ -72,7 +72,7 @@ class Forwarding:
         return True
 
     async def answer(self, model: str, body: bytes, scope: Scope) -> Told | None:
-        """Return what the owner answers; `None`: this worker is to answer.
+        """Return what the owner answers; `None`: this worker answers.
 
         Raises
         ------

@@ -37,7 +37,7 @@ def router() -> APIRouter:
 
     @routes.get("/history", summary="Get the history of a model")
     async def get_history(request: Request, model: Name, at_least: AtLeast = None) -> ModelHistory:
-        """Return how the model has done since its first event, in at most 500 points.
+        """Return the history of the model since its first event, in at most 500 points.
 
         It is part of the model's state: a reset goes on with it, and a state that is restored,
         imported or started from brings its own.

@@ -46,7 +46,7 @@ class _Later(Generic[Part]):
         """Take no note: the client has it."""
 
     def set_exception(self, exception: BaseException, /) -> None:
-        """Send the problem; if the model is gone nothing was taken, and the call begins anew."""
+        """Send the problem; if the model is gone nothing was taken, and the call starts again."""
         self._done = True
         if isinstance(exception, ModelGone):
             self._reply.take_ordinary_way()

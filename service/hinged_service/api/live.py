@@ -29,7 +29,7 @@ _SCHEMA = {
     "if asked for and when they moved, at most once a second: position and the 20 largest, as "
     "`GET …/weights` has them, of at most 20 classes, then with all_classes, how many there are. "
     "`sample`: shown and left_out, after outcomes "
-    "of which some were left out. `drift`: entry, number, events, position, at_ms. `command`: do "
+    "if some were left out. `drift`: entry, number, events, position, at_ms. `command`: do "
     "and its details, position, at_ms. `end`: "
     "reason. The id of an event is its position.",
 }

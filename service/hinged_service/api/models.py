@@ -126,7 +126,7 @@ def router(settings: LimitSettings) -> APIRouter:
         status_code=204,
         response_class=Response,
         summary="Delete a model",
-        responses=problems_for({409: "An alias means this model."}),
+        responses=problems_for({409: "An alias points to this model."}),
     )
     async def delete_model(request: Request, model: Name) -> None:
         """Delete a model; the last one on a stream takes the stream with it."""

@@ -26,7 +26,7 @@ def router() -> APIRouter:
         ] = "",
         count: Annotated[int, Query(ge=1, le=100, description="Largest number to return.")] = 50,
     ) -> ModelGlances:
-        """Return how models stand, at most a second old: however many look, it costs the same."""
+        """Return the state of models, at most a second old, at one cost for all readers."""
         models: Overview = request.app.state.overview
         reach = reach_of(request)
         found = {

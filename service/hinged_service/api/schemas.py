@@ -42,7 +42,7 @@ _NAMES: Final = {
     "Prediction": "Predicted",
     "Weights": "WeightsAnswer",
 }
-"""Names in the document, of which clients are generated, where they are not those of the types."""
+"""Names in the document from which clients are generated, if they differ from the types."""
 _ANSWERS: Final = tuple(
     kind
     for module in (responses, reports)

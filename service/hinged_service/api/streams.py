@@ -39,16 +39,16 @@ AliasName = Annotated[str, Path(pattern=NAME_PATTERN, description="The alias.", 
 
 
 class AliasSpec(StrictModel):
-    """The model that an alias is to mean."""
+    """The model that an alias shall point to."""
 
     model: Name
 
 
 class Promotion(StrictModel):
-    """A decision to let an alias mean another model."""
+    """A decision to point an alias to another model."""
 
-    of: Name = Field(alias="from", description="The model that it means now.")
-    to: Name = Field(description="The model that it is to mean.")
+    of: Name = Field(alias="from", description="The model that it points to now.")
+    to: Name = Field(description="The model that it shall point to.")
     decision: str | None = Field(
         None,
         min_length=1,
@@ -97,7 +97,7 @@ def router(settings: LimitSettings) -> APIRouter:
 
     @routes.get("/aliases", summary="List the aliases")
     async def list_aliases(request: Request) -> list[AliasInfo]:
-        """Return every alias with the model that it means."""
+        """Return every alias with the model that it points to."""
         _, aliases = await registry_of(request).overview()
         return [AliasInfo(a, s, m) for a, (s, m) in aliases.items()]
 
@@ -127,7 +127,7 @@ def router(settings: LimitSettings) -> APIRouter:
         openapi_extra=document(Promotion),
     )
     async def promote(request: Request, alias: AliasName) -> Promoted:
-        """Move the alias, if it still means the one model and the decision is new."""
+        """Move the alias, if it still points to `from` and the decision is new."""
         wanted = await body_of(request, Promotion, settings.max_body_bytes)
         registry, reach = registry_of(request), reach_of(request)
         for name in (wanted.of, wanted.to):
@@ -157,11 +157,11 @@ def router(settings: LimitSettings) -> APIRouter:
 
 
 async def _check_meaning(request: Request, alias: str) -> None:
-    """Raise `Forbidden` if the request may not touch the model that an alias means."""
+    """Raise `Forbidden` if the request may not touch the model that an alias points to."""
     _, aliases = await registry_of(request).overview()
     meant = aliases.get(alias, ("", None))[1]
     if meant is not None:
-        reach_of(request).check(meant, f"the model that {alias!r} means")
+        reach_of(request).check(meant, f"the model that {alias!r} points to")
 
 
 async def _follower(registry: ModelRegistry, name: str, meaning: dict[str, str | None]) -> Follower:

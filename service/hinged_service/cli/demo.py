@@ -86,7 +86,7 @@ def run_demo(*, data_dir: Path | None, keep: bool, port: int, browser: bool = Fa
 
     The embedded Valkey keeps its data in `data_dir`, or in a temporary directory. With `keep` the
     service stays up until Ctrl-C when the stream has been learned. With `browser`, and a screen, a
-    browser shows the page, events come slowly enough to watch, and the service stays up likewise.
+    browser shows the page, events come slowly enough to watch, and the service also stays up.
 
     Returns
     -------

@@ -108,7 +108,7 @@ def kafka(
 
     A value is an event in JSON, `{"x": {"f": 1.5}, "y": true}`; with --label a flat object, as
     `{"f": 1.5, "up": true}`. Confluent's JSON Schema values are read too; Avro and Protobuf are
-    not. Null values (tombstones) are skipped. What is no event goes to the stream
+    not. Null values (tombstones) are skipped. A record that is not an event goes to the stream
     `hinged:{S}:dead` with topic, partition and offset.
 
     TLS, SASL and the rest of librdkafka's options: --config, --config-file, or the environment,

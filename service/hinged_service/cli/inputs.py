@@ -87,7 +87,7 @@ def read_documents(text: bytes, what: str) -> tuple[list[Any], bool]:
 def read_events(features: list[str] | None, event: str | None) -> tuple[list[dict[str, Any]], bool]:
     """Return the events that a command was given: arguments, `--event`, or standard input.
 
-    Returned are objects with `"x"` and whatever stood beside it, and whether there may be several.
+    Returned are objects with `"x"` and the fields beside it, and whether there may be several.
     `BadParameter` if there are none, or more than one way was taken.
     """
     if features and event is not None:

@@ -46,7 +46,7 @@ _CANNOT_START: Final = 1
 _BAD_USAGE: Final = 2
 _SHUTDOWN_GRACE_S: Final = 10
 _STARTING_S: Final = 60
-"""A worker that does not answer its parent for so long is replaced; on a busy machine the
+"""Seconds without an answer after which the parent replaces a worker; on a busy machine the
 imports of one that starts take many seconds."""
 
 cli = typer.Typer(

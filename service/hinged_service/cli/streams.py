@@ -38,7 +38,7 @@ def streams(session: Session, name: StreamName = None) -> None:
 
 
 def aliases(session: Session) -> None:
-    """List the aliases with the models that they mean.
+    """List the aliases with the models that they point to.
 
     hinged aliases
     """
@@ -63,19 +63,19 @@ def alias(
     hinged alias live mail
     """
     made = session.client.set_alias(alias, model)
-    session.show(made, f"{made.alias} means {made.model} now.")
+    session.show(made, f"{made.alias} points to {made.model} now.")
 
 
 def promote(
     session: Session,
     alias: AliasName,
-    model: Annotated[str, typer.Argument(help="The model that the alias is to mean.")],
+    model: Annotated[str, typer.Argument(help="The model that the alias shall point to.")],
     from_: Annotated[
         str | None,
         typer.Option(
             "--from",
             metavar="MODEL",
-            help="Promote only if the alias means this model. Default: what it means now.",
+            help="Promote only if the alias points to this model. Default: its model now.",
         ),
     ] = None,
     decision: Annotated[
@@ -85,16 +85,16 @@ def promote(
         ),
     ] = None,
 ) -> None:
-    """Move an alias to another model of its stream. The exit code is 4 if it meant another model.
+    """Move an alias to another model of its stream. The exit code is 4 if it points elsewhere.
 
     hinged promote live mail2 --from mail
     """
     before = from_ or _meaning(session, alias)
     found = session.client.promote(alias, before, model, decision)
     texts = {
-        "promoted": f"{alias} means {model} now.",
-        "repeated": f"That decision was carried out before; {alias} means {found.model}.",
-        "refused": f"Nothing was done: {alias} does not mean {before}, but {found.model}.",
+        "promoted": f"{alias} points to {model} now.",
+        "repeated": f"That decision was carried out before; {alias} points to {found.model}.",
+        "refused": f"Nothing was done: {alias} does not point to {before}, but to {found.model}.",
     }
     session.show(found, texts[found.result])
     if found.result == "refused":
@@ -114,7 +114,7 @@ def _meaning(session: Session, alias: str) -> str:
     for found in session.client.aliases():
         if found.alias == alias and found.model is not None:
             return found.model
-    raise NotFound(f"There is no alias {alias!r} that means a model.")
+    raise NotFound(f"There is no alias {alias!r} that points to a model.")
 
 
 def _compared(found: StreamInfo) -> Table:

@@ -35,7 +35,7 @@ __all__ = ["train"]
 
 
 class Engine(StrEnum):
-    """Where the files are learned."""
+    """The place where the files are learned."""
 
     processes = "processes"
     dask = "dask"
@@ -53,7 +53,7 @@ def train(
         Engine,
         typer.Option(
             "--on",
-            help="What runs the workers: processes of this machine; dask or ray, which are to be "
+            help="What runs the workers: processes of this machine; dask or ray, which must be "
             "installed here and, with hinged, where the workers are.",
         ),
     ] = Engine.processes,

@@ -1,6 +1,6 @@
 """The client of the service for asyncio.
 
-Every call stands in this one class (hence its length), of which `.ci/unasync.py` makes the
+Every call stands in this one class (hence its length), from which `.ci/unasync.py` makes the
 blocking `Client`.
 """
 
@@ -153,7 +153,7 @@ class AsyncClient:
     def __reduce__(self) -> tuple[Callable[[], AsyncClient], tuple[()]]:
         if self._again is None:
             raise TypeError(
-                "A client with a transport of its own cannot be pickled: make it over there."
+                "A client with a transport of its own cannot be pickled: make one over there."
             )
         return self._again, ()
 
@@ -206,7 +206,7 @@ class AsyncClient:
         return await self.send(Call("GET", calls.model_path(name), reader(ModelInfo), query))
 
     async def overview(self, *, match: str = "", count: int = 50) -> ModelGlances:
-        """Return how models stand, at most a second old; for displays that refresh.
+        """Return the state of models, at most a second old; for displays that refresh.
 
         Parameters
         ----------
@@ -256,7 +256,7 @@ class AsyncClient:
         return await self.send(Call("GET", path, reader(Weights), query))
 
     async def history(self, name: str, *, at_least: str | None = None) -> ModelHistory:
-        """Return how a model has done since its first event, in at most 500 points.
+        """Return the history of a model since its first event, in at most 500 points.
 
         Parameters
         ----------
@@ -435,7 +435,7 @@ class AsyncClient:
         Parameters
         ----------
         name
-            The model; or an alias, which is followed to the models that it means.
+            The model; or an alias, which is followed to the models that it points to.
         features
             Whether outcomes come with the features of their events.
 
@@ -552,7 +552,7 @@ class AsyncClient:
         return await self.send(Call("POST", path, reader(Repaired), query))
 
     async def make_checkpoint(self, name: str, checkpoint: str | None = None) -> Checkpoint:
-        """Keep the model's present state, for good; sent once only.
+        """Keep the model's present state, permanently; sent once only.
 
         A name must be unique on the stream, else it raises `Conflict`; a uid it has anyway.
         """
@@ -612,7 +612,7 @@ class AsyncClient:
         exclude
             Events to leave out: `{"ids": [...], "entries": [...], "times": [...]}`.
         learner
-            The learner's spec, if it is to be another one.
+            The spec of another learner, if wanted.
 
         """
         given = {"name": new, "checkpoint": checkpoint, "exclude": exclude, "learner": learner}
@@ -630,13 +630,13 @@ class AsyncClient:
         return await self.send(Call("GET", path, reader(StreamInfo)))
 
     async def aliases(self) -> list[AliasInfo]:
-        """Return all aliases with the models that they mean."""
+        """Return all aliases with the models that they point to."""
         return await self.send(Call("GET", "/v1/aliases", reader(list[AliasInfo])))
 
     async def set_alias(self, alias: str, model: str) -> AliasInfo:
         """Make an alias: it can be used in place of the name of a model.
 
-        If the name is taken, or the alias means another model, it raises `Conflict`.
+        If the name is taken, or the alias points to another model, it raises `Conflict`.
         """
         body = calls.encoded({"model": model}, "model")
         return await self.send(Call("PUT", calls.alias_path(alias), reader(AliasInfo), body=body))
@@ -644,12 +644,12 @@ class AsyncClient:
     async def promote(
         self, alias: str, from_: str, to: str, decision: str | None = None
     ) -> Promoted:
-        """Let an alias mean another model, if it still means the one.
+        """Point an alias to another model, if it still points to `from_`.
 
         Parameters
         ----------
         from_, to
-            The model that it means now, and the one that it is to mean.
+            The model that it points to now, and the one that it shall point to.
         decision
             Name of the decision, which is carried out once, however often it is sent; the
             client makes one if it is `None`.
@@ -660,7 +660,7 @@ class AsyncClient:
         return await self.send(Call("POST", path, reader(Promoted), body=body))
 
     async def delete_alias(self, alias: str) -> None:
-        """Forget an alias; the model that it means stays."""
+        """Forget an alias; the model that it points to stays."""
         return await self.send(calls.delete(calls.alias_path(alias)))
 
     async def _command(

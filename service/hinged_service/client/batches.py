@@ -71,7 +71,7 @@ class Batcher:
         return full if full.items or len(self._items) < self._batch_events else self.rest()
 
     def rest(self) -> Batch:
-        """Return the events collected so far, and start anew."""
+        """Return the events collected so far, and start again."""
         batch = Batch(self._taken - len(self._items), self._items)
         self._items, self._bytes = [], 1
         return batch

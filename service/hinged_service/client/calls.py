@@ -61,7 +61,7 @@ class Call(Generic[T]):
     gone_is_done
         Whether a 404 to a repetition says that an earlier attempt did it.
     repeated
-        Whether a failure that passes is met with a repetition.
+        Whether the call is repeated after a temporary failure.
 
     """
 
@@ -185,7 +185,7 @@ def name_part(name: str, what: str) -> str:
 
 
 def read_nothing(_: bytes) -> None:
-    """Read an answer that says nothing."""
+    """Read an empty answer."""
     return
 
 
@@ -223,7 +223,7 @@ def _ids(items: list[Encoded]) -> tuple[str, ...]:
 def _many(
     path: str, read: Callable[[bytes], list[T]], batch: Batch, wanted: dict[str, str]
 ) -> Call[list[T]]:
-    """Return the call with an array of events, each of which must be answered."""
+    """Return the call with an array of events; each must get an answer."""
 
     def read_all(body: bytes) -> list[T]:
         answers = read(body)

@@ -64,7 +64,7 @@ class Connections(Generic[P]):
         """Leave the pool to the parent: the child must not even close it.
 
         Closing takes locks that a thread of the parent may have held, and calls the event
-        loop, of which parent and child share a part.
+        loop, and parent and child share a part of it.
         """
         self._making = threading.Lock()
         if self._pool is not None and not self._pool.is_closed:

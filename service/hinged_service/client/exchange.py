@@ -52,7 +52,7 @@ class Retries:
     ----------
     deadline_s
         No attempt starts later than this after the first; 0 for only one attempt. A
-        wait that would pass it, be it asked for by the service, is not begun: the
+        wait that would pass it, even if the service asked for it, is not begun: the
         error is raised at once.
     first_pause_s
         Longest wait before the second attempt; it doubles from there on. The wait is drawn
@@ -89,7 +89,7 @@ class Exchange(Generic[T]):
         try:
             return self._call.read(answer.content)
         except DECODE_ERRORS as error:
-            detail = f"{answer.url} answered what this client cannot read: {error}."
+            detail = f"{answer.url} sent an answer that this client cannot read: {error}."
         except BadAnswer as error:
             detail = error.detail
         raise BadAnswer(detail, status=answer.status_code, event_ids=self._call.event_ids)

@@ -142,7 +142,7 @@ class Client:
     def __reduce__(self) -> tuple[Callable[[], Client], tuple[()]]:
         if self._again is None:
             raise TypeError(
-                "A client with a transport of its own cannot be pickled: make it over there."
+                "A client with a transport of its own cannot be pickled: make one over there."
             )
         return self._again, ()
 
@@ -174,7 +174,7 @@ class Client:
         return self.send(Call("GET", calls.model_path(name), reader(ModelInfo), query))
 
     def overview(self, *, match: str = "", count: int = 50) -> ModelGlances:
-        """Return how models stand, at most a second old; for displays that refresh."""
+        """Return the state of models, at most a second old; for displays that refresh."""
         query = calls.query(match=match, count=count)
         return self.send(Call("GET", "/v1/overview", reader(ModelGlances), query))
 
@@ -197,7 +197,7 @@ class Client:
         return self.send(Call("GET", path, reader(Weights), query))
 
     def history(self, name: str, *, at_least: str | None = None) -> ModelHistory:
-        """Return how a model has done since its first event, in at most 500 points."""
+        """Return the history of a model since its first event, in at most 500 points."""
         query = calls.query(at_least=at_least)
         path = calls.model_path(name, "/history")
         return self.send(Call("GET", path, reader(ModelHistory), query))
@@ -327,7 +327,7 @@ class Client:
         return self.send(Call("POST", path, reader(Repaired), query))
 
     def make_checkpoint(self, name: str, checkpoint: str | None = None) -> Checkpoint:
-        """Keep the model's present state, for good; sent once only."""
+        """Keep the model's present state, permanently; sent once only."""
         body = calls.encoded({} if checkpoint is None else {"name": checkpoint}, "checkpoint")
         path = calls.model_path(name, "/checkpoints")
         return self.send(Call("POST", path, reader(Checkpoint), body=body, repeated=False))
@@ -376,7 +376,7 @@ class Client:
         return self.send(Call("GET", path, reader(StreamInfo)))
 
     def aliases(self) -> list[AliasInfo]:
-        """Return all aliases with the models that they mean."""
+        """Return all aliases with the models that they point to."""
         return self.send(Call("GET", "/v1/aliases", reader(list[AliasInfo])))
 
     def set_alias(self, alias: str, model: str) -> AliasInfo:
@@ -385,13 +385,13 @@ class Client:
         return self.send(Call("PUT", calls.alias_path(alias), reader(AliasInfo), body=body))
 
     def promote(self, alias: str, from_: str, to: str, decision: str | None = None) -> Promoted:
-        """Let an alias mean another model, if it still means the one."""
+        """Point an alias to another model, if it still points to `from_`."""
         moved = {"from": from_, "to": to, "decision": decision or uuid.uuid4().hex}
         path, body = calls.alias_path(alias, "/promote"), calls.encoded(moved, "promotion")
         return self.send(Call("POST", path, reader(Promoted), body=body))
 
     def delete_alias(self, alias: str) -> None:
-        """Forget an alias; the model that it means stays."""
+        """Forget an alias; the model that it points to stays."""
         return self.send(calls.delete(calls.alias_path(alias)))
 
     def _command(

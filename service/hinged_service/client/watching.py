@@ -151,8 +151,8 @@ class Watch:
         known, self._known = self._known, event
         if self._again and known is not None:
             self._again = False
-            anew = known.model == known.name == event.model and known.uid != event.uid
-            if anew:
+            renewed = known.model == known.name == event.model and known.uid != event.uid
+            if renewed:
                 self.over = True
                 return LiveEnd("deleted")
             event = msgspec.structs.replace(event, after=self._position)
@@ -170,5 +170,5 @@ def _event(message: Message) -> LiveEvent | None:
         kind = _KINDS.get(message.event)
         return None if kind is None else msgspec.json.decode(message.data, type=kind)
     except DECODE_ERRORS as error:
-        detail = f"The live feed tells what this client cannot read: {error}."
+        detail = f"This client cannot read a message of the live feed: {error}."
         raise BadAnswer(detail) from error

@@ -1,4 +1,4 @@
-"""Aliases: names that mean one model of a stream at a time, moved by decisions made once."""
+"""Aliases: names that point to one model of a stream at a time, moved by decisions made once."""
 
 from __future__ import annotations
 
@@ -49,21 +49,21 @@ class Aliases:
         self._loop = asyncio.get_running_loop()
 
     def fresh(self, alias: str) -> str | None:
-        """Return the model that an alias means, if that was looked up a moment ago."""
+        """Return the model that an alias points to, if that was looked up a moment ago."""
         known = self._known.get(alias)
         return known.model if known is not None and self._loop.time() < known.until_s else None
 
     def last(self, alias: str) -> str | None:
-        """Return the model that an alias meant when it was last looked up."""
+        """Return the model that an alias pointed to when it was last looked up."""
         known = self._known.get(alias)
         return None if known is None else known.model
 
     async def again(self, alias: str) -> str | None:
-        """Return the model that a known alias means, by two small reads.
+        """Return the model that a known alias points to, by two small reads.
 
         Returns
         -------
-        `None` if it is not known, or means another model than before: look it up.
+        `None` if it is not known, or points to another model than before: look it up.
 
         """
         known = self._known.get(alias)
@@ -86,12 +86,12 @@ class Aliases:
             del self._known[next(iter(self._known))]
 
     async def look_up(self, alias: str, entry: Alias) -> str:
-        """Return the name of the model that an alias means.
+        """Return the name of the model that an alias points to.
 
         Raises
         ------
         NotFound
-            It means none.
+            It points to none.
 
         """
         meant = await aliases.meant(self._connection, StreamKeys(entry.alias_on), alias)
@@ -100,12 +100,12 @@ class Aliases:
                 self._know(alias, name, model)
                 return name
         self._known.pop(alias, None)
-        raise NotFound(f"The alias {alias!r} means no model. Promote one to it.")
+        raise NotFound(f"The alias {alias!r} points to no model. Promote one to it.")
 
     async def set(self, alias: str, model: str) -> tuple[str, bool]:
-        """Make an alias, or confirm that it means this model already.
+        """Make an alias, or confirm that it points to this model already.
 
-        One whose model is gone is made anew.
+        An alias whose model is gone is made again.
 
         Returns
         -------
@@ -114,7 +114,7 @@ class Aliases:
         Raises
         ------
         Conflict
-            The name is taken, or the alias means another model.
+            The name is taken, or the alias points to another model.
         NotFound
             There is no such model.
 
@@ -135,7 +135,10 @@ class Aliases:
                 living = await followers.snapshot_positions(self._connection, old)
                 meant = await aliases.meant(self._connection, old, alias)
                 if living and (not meant or meant in living):  # perhaps it is just being made
-                    raise Conflict(f"{alias!r} is an alias on the stream {found.alias_on!r}.")
+                    raise Conflict(
+                        f"{alias!r} is an alias on the stream {found.alias_on!r}. Choose another "
+                        "name."
+                    )
                 await aliases.remove(self._connection, old, alias)
                 await index.compare_and_set(self._connection, alias, found, entry)
                 continue
@@ -151,8 +154,8 @@ class Aliases:
                 raise NotFound(f"There is no model {model!r}.")
             if made.uid != target.uid:
                 raise Conflict(
-                    f"The alias {alias!r} means another model: POST /v1/aliases/{alias}/promote "
-                    "moves it."
+                    f"The alias {alias!r} points to another model. Move it with "
+                    f"POST /v1/aliases/{alias}/promote."
                 )
             self._known.pop(alias, None)
             return target.stream, made.kind == "ok"
@@ -178,8 +181,8 @@ class Aliases:
         for name, model in ((of, old), (to, new)):
             if model.stream != entry.alias_on:
                 raise Conflict(
-                    f"The alias is on the stream {entry.alias_on!r}, {name!r} is on "
-                    f"{model.stream!r}."
+                    f"The alias is on the stream {entry.alias_on!r}, but {name!r} is on "
+                    f"{model.stream!r}. Name models of the stream of the alias."
                 )
         keys = StreamKeys(entry.alias_on)
         made = await aliases.promote(
@@ -191,7 +194,7 @@ class Aliases:
         return made
 
     async def delete(self, alias: str) -> None:
-        """Forget an alias; the model that it means stays.
+        """Forget an alias; the model that it points to stays.
 
         Raises
         ------

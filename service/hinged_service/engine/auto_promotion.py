@@ -38,7 +38,7 @@ _LONGEST_PAUSE_S = 5.0
 
 
 class Switching:
-    """Carries out what the drift of this worker's models calls for."""
+    """Carries out the promotions that drifts of this worker's models ask for."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class Switching:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def watch_drift(self, name: str, live_model: LiveModel) -> None:
-        """See to it that an alias is switched when a model's drift detector fires."""
+        """Switch an alias when a model's drift detector fires."""
         alias = live_model.entry.fold.promotes
         if alias is None:
             return
@@ -96,14 +96,14 @@ class Switching:
     async def _switch_once(
         self, alias: str, name: str, live_model: LiveModel, detection: Detection
     ) -> None:
-        """Let an alias mean the best other model of the stream, once per detection."""
+        """Point an alias to the best other model of the stream, once per detection."""
         best = await self._best_challenger(name, live_model.entry.stream)
         if best is None:
             logger.warning("model %s: drift, but its stream has no other model to use", name)
         decision = f"{live_model.entry.uid}:{detection.entry}:{detection.number}"
         made = await self._aliases.promote(alias, name, best or name, decision)
         if made.kind == "ok" and best is not None:
-            logger.info("model %s: drift; %s means %s now", name, alias, best)
+            logger.info("model %s: drift; %s points to %s now", name, alias, best)
 
     async def _best_challenger(self, name: str, stream: str) -> str | None:
         """Return the other model of the stream that errs least, by recent accuracy."""

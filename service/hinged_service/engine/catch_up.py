@@ -115,7 +115,7 @@ class LogFollower:
 
     @contextlib.contextmanager
     def restoring(self, checkpoint: str, state: Loaded) -> Iterator[None]:
-        """Have the state of the checkpoint of that uid at hand for the command that restores it."""
+        """Load the state of the checkpoint of that uid for the command that restores it."""
         self._read_ahead = checkpoint, state
         try:
             yield
@@ -283,9 +283,9 @@ class LogFollower:
         if times > REBUILDS:
             await followers.end_hold(self.connection, self.keys)
             raise SetAside(
-                f"{why}, and the model's snapshot is of no help. POST /v1/models/{self.name}/repair"
-                "?checkpoint=NAME goes on from a checkpoint, if there is one; else delete it and "
-                "create it again.",
+                f"{why}, and the model's snapshot does not help. If there is a checkpoint, go on "
+                f"from it with POST /v1/models/{self.name}/repair?checkpoint=NAME; else delete "
+                "the model and create it again.",
                 retry_after_s=60,
             )
         self.in_trouble = True
@@ -319,10 +319,10 @@ class LogFollower:
             await self.stop_at(reply.damaged)
         if reply.kind == "other":
             raise folded_elsewhere(reply.fold)
-        raise ModelGone("The model was deleted.")
+        raise ModelGone
 
     async def leave_out(self, entries: Sequence[str]) -> None:
-        """Tell of entries that do not follow from the one before: no worker folds them."""
+        """Report entries that do not follow from the one before: no worker folds them."""
         new = [one for one in entries if one not in self._left_out]
         if not new:
             return
@@ -350,8 +350,8 @@ class LogFollower:
         """
         await self.log.note_damage(entry_id, ())
         raise SetAside(
-            "The log is damaged: the entry at errors does not follow from the one before, and none "
-            f"after it does. POST /v1/models/{self.name}/repair goes on without it.",
+            "The log is damaged: an entry does not follow from the one before, and none after "
+            f"it does: see errors. POST /v1/models/{self.name}/repair goes on without it.",
             [Detail("log", f"entry {entry_id} does not follow from the one before")],
             retry_after_s=_DAMAGED_S,
         )

@@ -57,13 +57,13 @@ class CommandLog:
         async with self._one_at_a_time:  # sequences of one producer arrive in their order
             reply = await self._send(command)
         if reply.kind == "missing":
-            raise NotFound("There is no such checkpoint.")
+            raise NotFound("There is no such checkpoint. Choose another one.")
         if reply.kind == "gone":
-            raise ModelGone("The model was deleted.")
+            raise ModelGone
         if reply.kind == "other":
-            await self._freshness.read()  # it tells why, and that this replica is of no use now
+            await self._freshness.read()  # it tells why, and that this replica is outdated
         if reply.position is None:
-            raise Unavailable("The command came too late.", retry_after_s=1)
+            raise Unavailable("The command came too late. Try again.", retry_after_s=1)
         deadline_s = self._loop.time() + self._timeout_s
         position = reply.position  # it is in the log: do not let it be sent again
         await retry(lambda: self._freshness.wait_for_position(position), deadline_s)
@@ -82,7 +82,7 @@ class CommandLog:
         """
         try:
             state = await self._checkpoints.read(checkpoint)
-        except SetAside as error:  # in the log it would set the model aside for good
+        except SetAside as error:  # in the log it would set the model aside permanently
             raise Conflict(f"Nothing was changed. {error.detail}") from error
         with self._follower.restoring(checkpoint.uid, state):
             return await self.append({"do": "restore", "checkpoint": checkpoint.uid})

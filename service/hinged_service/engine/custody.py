@@ -38,11 +38,11 @@ class _Away:
 
 
 AWAY: Final = cast("ModelState", _Away())
-"""The state of a model whose state was taken: whatever is asked of it raises `Unavailable`."""
+"""Stand-in for a state that was taken: any use of it raises `Unavailable`."""
 
 
 class Custody:
-    """The state of a model, and the one rule of who may touch it.
+    """The state of a model, and the one rule of access to it.
 
     Code of the loop may touch `state` until its next `await`. Long work takes it: until it gives
     it back, the state is `AWAY`; a caller that needs it waits in `at_rest`.
@@ -65,7 +65,7 @@ class Custody:
 
     @property
     def spoiled(self) -> bool:
-        """True if work that changed the state did not come to its end: it is away for good."""
+        """True if work that changed the state did not end: the state is lost."""
         return self.state is AWAY and not self.taken
 
     def check_whole(self) -> None:
@@ -90,7 +90,7 @@ class Custody:
                 raise _busy() from None
 
     async def look(self, look: Callable[[ModelState], T], quick: Callable[[], bool]) -> T:
-        """Return what `look` makes of the state: at once if that is `quick`, else in the thread."""
+        """Return the result of `look` at the state: at once if `quick`, else by the thread."""
         await self.at_rest(None)
         if quick():
             return look(self.state)
@@ -101,8 +101,8 @@ class Custody:
     async def take(self, *, changes: bool) -> AsyncIterator[ModelState]:
         """Take the state for long work, after the work under way, and give it back at the end.
 
-        Work that `changes` the state and does not come to its end leaves it `AWAY` for good: what
-        is changed by halves is neither read nor saved.
+        Work that `changes` the state and does not end leaves it `AWAY` permanently: a state that is
+        changed in part is neither read nor saved.
         """
         async with self._turns:
             state, whole = self.state, not changes

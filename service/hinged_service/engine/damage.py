@@ -1,4 +1,4 @@
-"""Damage of what Redis holds of a model and its stream, as it is told to callers."""
+"""Damage of the data of a model and its stream in Redis, as callers see it."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _AGAIN_S = 60
 
 
 def set_aside_for(error: DamagedState) -> SetAside:
-    """Return how the damage that a call met is told to its caller."""
+    """Return the error for damage that a call met."""
     return SetAside(f"What Redis holds is damaged: {error}.", retry_after_s=_AGAIN_S)
 
 
 async def damage_of(connection: Connection, keys: ModelKeys) -> dict[str, str]:
-    """Return what is damaged: where, and what it is; empty while Redis does not answer."""
+    """Return the damaged parts, with their places; empty while Redis does not answer."""
     try:
         found = await log.damage(connection, keys)
         for uid in await checkpoints.damaged(connection, keys.on):

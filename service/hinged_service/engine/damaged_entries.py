@@ -60,7 +60,7 @@ async def take_over(
     if len(found) > 1:
         raise Conflict(
             f"The index entry of {name!r} is damaged, and the stream {stream!r} holds "
-            f"{len(found)} models without one: which of them it was is not known. Delete it."
+            f"{len(found)} models without one. It is unknown to which it belonged. Delete it."
         )
     [(uid, position)] = found.items()
     saved = await connection.hlen(keys.model(uid).state) > 0
@@ -80,7 +80,7 @@ async def take_over(
     except (DamagedState, OtherVersion, hinged.InvalidState) as error:
         raise Conflict(
             f"The index entry of {name!r} is damaged, and what the stream {stream!r} holds of the "
-            f"model does not go with that spec: {error}. Send the spec that it had, or delete it."
+            f"model does not fit that spec: {error}. Send the spec that it had, or delete it."
         ) from error
     return await index.replace_damaged(connection, name, damaged, entry)
 
@@ -112,7 +112,7 @@ async def put_back(connection: Connection, name: str, damaged: DamagedEntry) -> 
 
 
 async def remove(connection: Connection, name: str, damaged: DamagedEntry) -> bool:
-    """Remove a damaged index entry with what can be told to be of its model.
+    """Remove a damaged index entry with the data known to be of its model.
 
     Returns
     -------

@@ -58,7 +58,7 @@ class ModelDeletion:
             if not entry.deleting and entry.uid in meaning.values():
                 alias = next(a for a, uid in meaning.items() if uid == entry.uid)
                 raise Conflict(
-                    f"The alias {alias!r} means this model: promote another one to it first, or "
+                    f"The alias {alias!r} points to this model. Promote another model first, or "
                     "delete the alias."
                 )
             if entry.deleting or await index.compare_and_set(
@@ -69,7 +69,7 @@ class ModelDeletion:
         self._registry.forget(name)
 
     async def _delete_unlisted(self, name: str) -> None:
-        """Delete what a stream has of models that the index lost for good."""
+        """Delete the data on a stream of models that the index lost."""
         left = await unlisted(self._connection, name)
         if not left:
             raise NotFound(f"There is no model {name!r}.")
@@ -78,7 +78,7 @@ class ModelDeletion:
             await followers.delete(self._connection, StreamKeys(name).model(uid))
 
     async def finish_deletion(self, name: str, entry: IndexEntry) -> None:
-        """Delete what a model that is marked as deleting still has, its name last."""
+        """Delete the data of a model that is marked as deleting, its name last."""
         keys = StreamKeys(entry.stream)
         await followers.delete(self._connection, keys.model(entry.uid))
         start = entry.spec.start

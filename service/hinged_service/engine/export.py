@@ -63,7 +63,7 @@ def exported(checkpoint: Checkpoint, loaded: Loaded) -> Iterator[bytes]:
 
 
 def document_of(name: str, spec: ModelSpec, state: ModelState, created_ms: int = 0) -> bytes:
-    """Return a state that is at hand as the document of a model of that name."""
+    """Return a state as the document of a model of that name."""
     document = _document(name, created_ms, spec, state_scalars(state))
     vectors = {part: vector.view() for part, vector in state.vectors().items()}
     return b"".join(_pieces(document, vectors))
@@ -193,7 +193,7 @@ def _vectors(given: Any) -> dict[str, dict[Any, float]]:
     for name, pairs in given.items():
         vectors[name] = {decode_name(field): float(value) for field, value in pairs}
         if len(vectors[name]) != len(pairs):
-            raise ValueError(f"a name stands twice in {name!r}")
+            raise ValueError(f"a name occurs twice in {name!r}")
     return vectors
 
 

@@ -115,7 +115,7 @@ class Freshness:
         wait_s = 0.0 if self._status.now is Status.STALE else self._read_wait_s
         await asyncio.wait([reader], timeout=wait_s)
         if self._status.ended:
-            raise ModelGone("The model was deleted.")
+            raise ModelGone
 
     async def _refresh(self) -> None:
         """Read the log, unless its server says that it did not change."""
@@ -148,14 +148,14 @@ class Freshness:
         while self._follower.replica.position.order < position.order:
             if self._loop.time() >= deadline_s:
                 raise Unavailable(
-                    "The log has not reached that position. After a failover it may never: "
-                    "then read without at_least.",
+                    "The log has not reached that position. After a failover it may never reach "
+                    "it: then read without at_least.",
                     retry_after_s=1,
                 )
             await self.read()
             await asyncio.sleep(RETRY_S)
         if not await self._follower.is_past(position):
-            raise Conflict("The log's history contradicts that position.")
+            raise Conflict("The log's history contradicts that position. Use a newer one.")
 
     def read_again(self, replica: Replica) -> None:
         """Read the log again: a snapshot of `replica` was not of the log's past."""

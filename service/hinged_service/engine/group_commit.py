@@ -1,6 +1,6 @@
 """Group commit: all traffic of one model with its log, one request at a time.
 
-Whatever waits when a request comes back goes out together with the next one. The work
+All that waits when a request comes back goes out together with the next one. The work
 runs in a task of its own: a caller that hangs up cancels its waiting, never the append.
 """
 
@@ -136,7 +136,8 @@ class GroupCommit:
             if task.cancelled():
                 self._task = None
                 for reader in self._readers:
-                    _fail(reader, Unavailable("The model was closed before its log was read."))
+                    closed = "The model was closed before its log was read. Try again."
+                    _fail(reader, Unavailable(closed))
                 self._readers.clear()
         if self._follower.replica.spoiled:
             self._snapshots.stop()
@@ -150,7 +151,7 @@ class GroupCommit:
             readers: list[asyncio.Future[None]] = []
             began_s = perf_counter()  # the loop's clock stands still between its rounds
             try:
-                if queue.waiting:  # an append reads the log too: it goes before those who read
+                if queue.waiting:  # an append reads the log too: it goes before reads
                     taken = queue.take()
                     await self._commit(taken)
                 else:
@@ -158,7 +159,7 @@ class GroupCommit:
                     await self._follower.fold_through(None)
                     _resolve(readers)
             except asyncio.CancelledError:
-                self._readers += readers  # they are told by who closes the model
+                self._readers += readers  # the closer of the model tells them
                 raise
             except (GeneratorExit, KeyboardInterrupt, SystemExit):
                 raise  # the worker ends: its callers go with it
@@ -236,7 +237,7 @@ class GroupCommit:
         if len(taken) > 1:
             events = list(itertools.chain.from_iterable([waiting.events for waiting in taken]))
         began_s = perf_counter()  # the loop's clock stands still between its rounds
-        # Who came first waits the shortest; the model's own long work is no fault of Redis.
+        # The first caller waits the shortest; the model's own long work is no fault of Redis.
         deadline_s = max(first.deadline_s, self._follower.worked_until_s + self._timeout_s)
         reply = await self._send(batch, deadline_s)
         self._observer.appended(perf_counter() - began_s, len(events))
@@ -248,7 +249,10 @@ class GroupCommit:
             return
         own = reply.position
         if own is None:
-            raise Unavailable("The append came too late.", retry_after_s=1)
+            raise Unavailable(
+                "The append came too late. Send the events again with their ids.",
+                retry_after_s=1,
+            )
         outcomes = await self._apply(reply, own, batch, events)
         self._answer(taken, own, outcomes, reply)
 
@@ -266,7 +270,10 @@ class GroupCommit:
         if not straight:
             outcomes = await follower.fold_through(own)
             if outcomes is None and not await follower.is_past(own):
-                raise Unavailable("A failover of Redis lost the append.", retry_after_s=1)
+                raise Unavailable(
+                    "A failover of Redis lost the append. Send the events again with their ids.",
+                    retry_after_s=1,
+                )
             if not reply.appended:
                 outcomes = None  # the entry there is another caller's
         elif reply.appended:
@@ -300,7 +307,7 @@ class GroupCommit:
             self._observer.of_model(self._follower.name, "duplicates", count)
 
     async def _send(self, batch: Batch, deadline_s: float) -> Appended:
-        """Append a batch until the log has it or has refused it for good."""
+        """Append a batch until the log has it or has finally refused it."""
         follower, rebuilds = self._follower, 0
         while True:
             try:

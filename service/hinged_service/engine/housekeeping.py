@@ -1,4 +1,4 @@
-"""The background task of a worker: saves what has gone quiet, finishes what others left.
+"""The background task of a worker: saves quiet models, finishes the work of dead workers.
 
 It also looks at Redis now and then: its configuration may change while it runs.
 """
@@ -97,7 +97,7 @@ class Housekeeping:
                     self._changes.leave("sweep", logger, "housekeeping works again")
 
     async def sweep(self) -> None:
-        """Finish what a dead worker began, and advance who would hold the log."""
+        """Finish the work of dead workers, and advance followers that would hold the log."""
         # Before the index is read: a model made meanwhile is not in it, but is no model gone.
         told = self._connection.observer.known()
         found, _, unreadable = await index.index(self._connection)
@@ -132,9 +132,9 @@ class Housekeeping:
         self._orphans, self._half_made = unnamed, half_made
 
     async def _sweep_stream(self, keys: StreamKeys, entries: dict[str, IndexEntry]) -> set[str]:
-        """Finish what was begun on a stream, and remove followers that no name was found for twice.
+        """Finish the work begun on a stream, and remove followers without a name in two sweeps.
 
-        One that is to start with a state and was not half made at the sweep before is left alone:
+        One that starts with a state and was not half made at the sweep before is left alone:
         the state may be on its way.
 
         Returns

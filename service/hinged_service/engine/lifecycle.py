@@ -44,7 +44,7 @@ _CREATE_ATTEMPTS = 50
 
 
 class ModelLifecycle(ModelRecovery):
-    """Creation and deletion of models, and what lets them go on in between.
+    """Creation, import, replay, deletion and recovery of models.
 
     A worker may die at any step: a sweep of another one finishes what it began.
     """
@@ -64,7 +64,7 @@ class ModelLifecycle(ModelRecovery):
             There is one of that name with another spec.
         Unprocessable
             It would be a custom model that this worker does not serve, its events would take
-            too long, or it is to start from a model of another kind.
+            too long, or it would start from a model of another kind.
         Forbidden
             A name that it touches is not in the caller's reach.
 
@@ -106,17 +106,17 @@ class ModelLifecycle(ModelRecovery):
         )
 
     async def _check_unused(self, stream: str) -> None:
-        """Refuse to make a model on a stream that has one which the index lost.
+        """Refuse to make a model on a stream that has a model which the index lost.
 
-        One that learned nothing is no loss, as of a creation that a failover lost a part of: a
-        sweep removes what is left of it.
+        A lost model that learned nothing does not count: a failover may have lost a part of a
+        creation. A sweep removes the rest.
         """
         left = await unlisted(self._connection, stream)
         if left and not await unused(self._connection, stream):
             raise Conflict(
                 f"The stream {stream!r} has the log of a model that the index does not know: Redis "
-                f"lost the index or a part of it. Restore the key {INDEX} from a backup; or "
-                f"remove what is left of it by DELETE /v1/models/{stream}, then create it again."
+                f"lost the index or a part of it. Restore the key {INDEX} from a backup. Or remove "
+                f"the rest of the model with DELETE /v1/models/{stream}, then create it again."
             )
 
     def _bounded(self, spec: ModelSpec) -> ModelSpec:
@@ -139,12 +139,12 @@ class ModelLifecycle(ModelRecovery):
             return await self._enter(name, spec, None)
         source = await self._registry.open(start.model)
         stream, keys = source.entry.stream, source.keys.on
-        reach.check(source.name, f"the model that {start.model!r} means")
+        reach.check(source.name, f"the model that {start.model!r} points to")
         reach.check(stream, f"the stream of {start.model!r}")
         if spec.stream not in (None, stream):
             raise Conflict(
-                f"The model {start.model!r} is on the stream {stream!r}: a model that starts from "
-                "it is too. Export and import it to go elsewhere."
+                f"The model {start.model!r} is on the stream {stream!r}, and a model that starts "
+                "from it must be there too. For another stream, export and import it."
             )
         spec = spec.on(stream)
         await self._check_promotion(spec, reach)
@@ -172,13 +172,13 @@ class ModelLifecycle(ModelRecovery):
     async def _check_promotion(self, spec: ModelSpec, reach: Reach) -> None:
         """Refuse a drift action that may promote what the caller may not promote.
 
-        Any model of the stream may turn out to be the best one, or to be what the alias means.
+        Any model of the stream may turn out to be the best one, or the model of the alias.
         """
         if spec.promotes is None:
             return
         for other, entry in (await self._registry.entries()).items():
             if entry.stream == spec.stream:
-                reach.check(other, "every model that the alias could mean")
+                reach.check(other, "every model that the alias could point to")
 
     @contextlib.asynccontextmanager
     async def _log_held(self, keys: StreamKeys) -> AsyncIterator[None]:
@@ -274,7 +274,9 @@ class ModelLifecycle(ModelRecovery):
         await checkpoints.enter(self._connection, keys, made, "", staged)
         finished = await self.finish_creation(name, entry)
         if finished is None:
-            raise Unavailable("The model was deleted while it was imported.", retry_after_s=1)
+            raise Unavailable(
+                "The model was deleted while it was imported. Try again.", retry_after_s=1
+            )
         return finished
 
     async def replay(
@@ -312,9 +314,9 @@ class ModelLifecycle(ModelRecovery):
             if await self._present(name, entry) is None:
                 return None
             raise Conflict(
-                f"Redis lost the model {name!r}: the index has it, its stream {entry.stream!r} has "
-                "not. Restore Redis from a backup; or, if there were no events or they can be sent "
-                f"again, DELETE /v1/models/{name}, then create it again."
+                f"Redis lost the model {name!r}: the index has it, but its stream {entry.stream!r} "
+                "does not. Restore Redis from a backup. Or, if it had no events or you can send "
+                f"them again, DELETE /v1/models/{name}, then create it again."
             )
         try:
             position = await self._register(keys, entry)
@@ -368,8 +370,8 @@ def _check_names(name: str, spec: ModelSpec, reach: Reach) -> None:
 def _check_kind(
     spec: ModelSpec, other: ModelSpec, scalars: dict[str, Any], vectors: Mapping[str, Any]
 ) -> None:
-    """Refuse a model that is to start with the state of another kind of model."""
-    reason = "its labels are others" if spec.labels != other.labels else ""
+    """Refuse a model that would start with the state of another kind of model."""
+    reason = "its labels differ" if spec.labels != other.labels else ""
     try:
         restore_state(ModelState(spec), scalars, dict(vectors))
     except hinged.InvalidState as error:

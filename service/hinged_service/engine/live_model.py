@@ -71,7 +71,7 @@ class LiveModel:
     accepts_non_numeric
         As in the spec.
     takes_gathered
-        As of its state, whichever that is.
+        As of any of its states.
     status
         Loading, catching up, live, stale, or of no further use.
     delayed
@@ -130,7 +130,7 @@ class LiveModel:
         sequence: itertools.count[int],
         opened: Opened | None = None,
     ) -> Self:
-        """Load a model's snapshot and catch up with its log, or begin to if that takes long.
+        """Load a model's snapshot and catch up with its log, in the background if that takes long.
 
         `opened` is what was read of it already.
 
@@ -264,7 +264,7 @@ class LiveModel:
         return follower.replica.state
 
     async def ask(self, look: Callable[[ModelState], T], size: int) -> tuple[T, str]:
-        """Return what `look` makes of the state for `size` bytes of JSON, and the position.
+        """Return the result of `look` at the state for `size` bytes of JSON, and the position.
 
         Raises
         ------
@@ -497,7 +497,7 @@ class LiveModel:
         return await damage_of(self._connection, self.keys)
 
     async def doors(self) -> DoorCounts:
-        """Return what sources brought in vain, by door and reason; empty while Redis is away."""
+        """Return counts of records not learned, by door and reason; empty while Redis is away."""
         try:
             return await door_counts(self._connection, self.keys)
         except Unavailable:

@@ -32,7 +32,7 @@ _PORTION_S: Final = 0.002
 _MOST_BYTES = 2**19
 _LEAST_MS = 0.01
 _LONGEST_S = 0.05
-_SWITCH_S = 0.001  # each system call of the loop waits so long for the thread to yield
+_SWITCH_S = 0.001  # the wait of each system call of the loop until the thread yields
 
 
 def _begin() -> None:
@@ -67,7 +67,7 @@ async def in_thread(part: Callable[[], T]) -> T:
             with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.wait([done])
         if not done.cancelled():
-            done.exception()  # taken note of: who asked is gone
+            done.exception()  # noted: the caller is gone
         raise
 
 

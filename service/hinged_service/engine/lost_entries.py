@@ -1,4 +1,4 @@
-"""Models that the index lost, found again by what their streams note of them."""
+"""Models that the index lost, found again by the copies on their streams."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ async def unlisted(connection: Connection, stream: str) -> set[str]:
     unknown = following.keys() - {entry.uid for entry in found.models.values()}
     if unknown and found.unreadable:
         raise SetAside(
-            f"The stream {stream!r} has a model that may be of an index entry that cannot be read.",
+            f"The stream {stream!r} has a model that may belong to an unreadable index entry.",
             retry_after_s=60,
         )
     # one that was just deleted is in neither

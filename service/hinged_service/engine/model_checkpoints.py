@@ -63,7 +63,7 @@ class ModelCheckpoints:
             if await retry(keep, deadline_s) == "ok":
                 return made
             await self._freshness.read()  # the log has another past: rebuild, and keep that
-        raise Unavailable("The log keeps changing its past.", retry_after_s=1)
+        raise Unavailable("The log keeps changing its past. Try again.", retry_after_s=1)
 
     def _made(
         self, replica: Replica, uid: str, name: str | None, state: ModelState
@@ -107,7 +107,7 @@ class ModelCheckpoints:
         """
         loaded = await self._follower.read_checkpoint(checkpoint.uid)
         if loaded is None:
-            raise NotFound("The checkpoint was deleted.")
+            raise NotFound("The checkpoint was deleted. Choose another one.")
         return loaded
 
     async def drop(self, uid: str, name: str | None = None) -> str | None:

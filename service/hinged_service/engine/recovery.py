@@ -17,7 +17,7 @@ __all__ = ["ModelRecovery"]
 
 
 class ModelRecovery(ModelDeletion):
-    """Deletion of models, and what lets them go on: upgrade and repair."""
+    """Deletion, upgrade and repair of models."""
 
     async def upgrade(self, name: str, reach: Reach = EVERYTHING) -> Handover:
         """Let this version of the service go on with a model that another one folded.
@@ -35,7 +35,7 @@ class ModelRecovery(ModelDeletion):
         entry = await index.find(self._connection, name)
         if isinstance(entry, Alias):
             meant = await self._registry.aliases.look_up(name, entry)
-            reach.check(meant, f"the model that {name!r} means")
+            reach.check(meant, f"the model that {name!r} points to")
             return await self.upgrade(meant, reach)
         if entry is None or entry.deleting or entry.base is None:
             raise NotFound(f"There is no model {name!r}.")
@@ -60,7 +60,7 @@ class ModelRecovery(ModelDeletion):
         NotFound
             There is no such model or checkpoint.
         Forbidden
-            The model that an alias means, or that the checkpoint was made of, is not in the
+            The model that an alias points to, or that the checkpoint was made of, is not in the
             caller's reach.
         Conflict, Unavailable
             As for `engine.repair`; the model needs no checkpoint.
@@ -75,7 +75,7 @@ class ModelRecovery(ModelDeletion):
             entry = await damaged_entries.put_back(self._connection, name, damaged)
         if isinstance(entry, Alias):
             meant = await self._registry.aliases.look_up(name, entry)
-            reach.check(meant, f"the model that {name!r} means")
+            reach.check(meant, f"the model that {name!r} points to")
             return await self.repair(meant, checkpoint, reach)
         if entry is None or entry.deleting or entry.base is None:
             raise NotFound(f"There is no model {name!r}.")

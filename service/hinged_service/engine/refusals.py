@@ -53,7 +53,7 @@ def refused_line(faults: Sequence[Rejection], logged: bool) -> Unprocessable:
 def refused_by_log(index: int, why: Refusal) -> ServiceError:
     """Return the refusal of a caller's events, all for the one at `index`, by the script's code."""
     if why is Refusal.TOO_MANY_WAIT:
-        return Busy("Too many predictions and early labels wait.", retry_after_s=1)
+        return Busy("Too many predictions and early labels wait. Try again.", retry_after_s=1)
     if why is Refusal.NO_PREDICTION:
         return NotFound(
             "Nothing was taken: no prediction waits under that id.",
@@ -79,7 +79,7 @@ def refused_by_log(index: int, why: Refusal) -> ServiceError:
 def refused_prediction(index: int, why: KeepRefusal) -> ServiceError:
     """Return the refusal to keep predictions, all for the one at `index`, by the script's code."""
     if why is KeepRefusal.TOO_MANY_WAIT:
-        return Busy("Too many predictions wait for their labels.", retry_after_s=1)
+        return Busy("Too many predictions wait for their labels. Try again.", retry_after_s=1)
     what, field = "Nothing was predicted: see errors.", f"[{index}].id"
     if why is KeepRefusal.WAITED_TOO_LONG:
         return Expired(what, [Detail(field, "names a prediction that waited too long")])

@@ -109,7 +109,7 @@ class ModelRegistry:
         NotFound
             There is no such model.
         SetAside, Unavailable
-            It cannot be served here and now.
+            This worker cannot serve it now.
 
         """
         name = self.aliases.fresh(name) or name
@@ -119,7 +119,7 @@ class ModelRegistry:
         return await asyncio.shield(self._opening_of(name))
 
     def open_soon(self, name: str) -> None:
-        """Start to open a model, so that it catches up before anybody asks."""
+        """Start to open a model, so that it catches up before the first call."""
         self._opening_of(name)
 
     def _opening_of(self, name: str) -> asyncio.Task[LiveModel]:
@@ -144,7 +144,7 @@ class ModelRegistry:
                 return await self.open(await self.aliases.look_up(name, entry))
             if entry is None:
                 entry = await recovered(self.connection, name)
-        except (SetAside, Unavailable):  # an alias goes on meaning what it meant
+        except (SetAside, Unavailable):  # an alias goes on pointing to its model
             live_model = self.live(self.aliases.last(name) or name)
             if live_model is None:
                 raise
@@ -229,12 +229,12 @@ class ModelRegistry:
         self._aside.pop(uid, None)
 
     async def entries(self) -> dict[str, IndexEntry]:
-        """Return the index entries of all models that are neither half made nor half gone."""
+        """Return the index entries of all models, without those being created or deleted."""
         found = (await index.index(self.connection)).models
         return {n: e for n, e in sorted(found.items()) if e.base is not None and not e.deleting}
 
     async def overview(self) -> tuple[dict[str, IndexEntry], dict[str, tuple[str, str | None]]]:
-        """Return the models by name, and by alias its stream and the model that it means."""
+        """Return the models by name, and by alias its stream and the model that it points to."""
         found = await index.index(self.connection)
         names = {e.uid: n for n, e in found.models.items() if not e.deleting}
         meaning: dict[str, tuple[str, str | None]] = {}

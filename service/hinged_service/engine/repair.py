@@ -1,4 +1,4 @@
-"""Repair of a model whose log is damaged, from its snapshot and what of the log is sound."""
+"""Repair of a model whose log is damaged, from its snapshot and the sound entries."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _PAUSE_S = 0.1
 async def repair(
     connection: Connection, settings: SnapshotSettings, entry: IndexEntry
 ) -> tuple[LogRepair, list[str]]:
-    """Repair the log of a model and the records of its stream; what is sound stays as it is.
+    """Repair the log of a model and the records of its stream; sound parts stay as they are.
 
     A damaged prediction is removed: its event counts if it comes with its features. A source
     without its offset is read from its beginning: what was taken before counts again, unless it
@@ -52,7 +52,7 @@ async def repair(
 
     Returns
     -------
-    What was removed and passed over; the uids of the models that go on anew.
+    The removed entries and those passed over; the uids of the models that go on from snapshots.
 
     Raises
     ------
@@ -119,8 +119,8 @@ async def start_from_checkpoint(
                 return
             await asyncio.sleep(_PAUSE_S)
     except (DamagedState, OtherVersion, hinged.InvalidState) as error:
-        raise Conflict(f"The checkpoint cannot be used: {error}.") from error
-    raise Unavailable("The log moved on, or another version folds it.", retry_after_s=1)
+        raise Conflict(f"The checkpoint cannot be used: {error}. Choose another one.") from error
+    raise Unavailable("The log moved on, or another version folds it. Try again.", retry_after_s=1)
 
 
 async def _go_on_from_snapshot(
@@ -143,4 +143,4 @@ async def _go_on_from_snapshot(
         wanted = Upgrade(seen, known, loaded.position, fresh=False, state=loaded.state)
         if await upgrades.upgrade(connection, keys, origin, wanted) in ("ok", "gone"):
             return
-    raise Unavailable("The model's snapshot kept moving.", retry_after_s=1)
+    raise Unavailable("The model's snapshot kept moving. Try again.", retry_after_s=1)

@@ -113,7 +113,7 @@ class Replica(Custody):
     def __init__(self, uid: str, spec: ModelSpec, loaded: Loaded, complete: bool = True) -> None:
         self.uid = uid
         super().__init__(ModelState(spec))
-        self.takes_gathered = self.state.takes_gathered  # whatever its state, or where that is
+        self.takes_gathered = self.state.takes_gathered  # also while the state is away
         self._spec = spec
         self._marks = LogMarks()
         if loaded.state is not None:
@@ -219,7 +219,7 @@ class Replica(Custody):
                 watcher(applied)
 
     def command_in(self, entry: Entry) -> dict[str, Any] | None:
-        """Return what an entry commands this model, `None` if nothing."""
+        """Return the command of an entry for this model, `None` if there is none."""
         try:
             command = msgspec.json.decode(entry.command or b"null")
         except DECODE_ERRORS:
@@ -395,7 +395,7 @@ class Replica(Custody):
         return Mark(self.position.id, self.log_bytes, self.log_events)
 
     def settle(self, snapshot: Snapshot, saved: Saved | None, full: bool) -> None:
-        """Take note of what became of a snapshot of this replica; `None` means unknown."""
+        """Note the fate of a snapshot of this replica; `None` if it is unknown."""
         if saved == "ok" and full:
             self._complete = True
         if saved in ("ok", "stored") and self._complete:

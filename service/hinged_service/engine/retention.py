@@ -31,7 +31,7 @@ class LogMarks:
         return [*self._marks, here]
 
     def oldest_wanted(self, here: Mark, kept: Retention) -> str:
-        """Return the oldest entry id that is to be kept: the later one of both limits."""
+        """Return the oldest entry id to keep: the later one of both limits."""
         if 0 in kept:
             return here.id
         last = self.last

@@ -94,7 +94,7 @@ class SnapshotWriter:
         self.kept = self._default if asked == (None, None) else asked
 
     def stop(self) -> None:
-        """Take no further snapshot: the replica is of no use now."""
+        """Take no further snapshot: the replica is outdated."""
         self._stopped = True
 
     def save_if_due(self, replica: Replica) -> None:
@@ -106,7 +106,7 @@ class SnapshotWriter:
             self._task = self._loop.create_task(self._save(replica))
 
     def save_before_leaving(self, replica: Replica) -> bool:
-        """Start saving what is to be dropped, if its log is long; tell whether that was begun."""
+        """Start saving a model to be dropped, if its log is long; tell whether that was begun."""
         if self._stopped or self._loop.time() < self._not_before_s:
             return False
         if replica.state is AWAY or replica.is_saved():
@@ -250,7 +250,7 @@ async def load_replica(
 
     """
     if entry.base is None:
-        raise ModelGone("The model was not registered.")
+        raise ModelGone("The model was not registered. Create it again.")
     keys = StreamKeys(entry.stream)
     chunk = settings.snapshot_chunk
     try:
@@ -316,7 +316,7 @@ async def at_origin(
     Raises
     ------
     SetAside
-        The checkpoint is gone or of no use.
+        The checkpoint is gone or cannot be used.
     Unavailable
         Redis does not answer.
 

@@ -25,7 +25,7 @@ def largest(shown: dict[str, Any], top: int | None, skip: int = 0) -> dict[str, 
 
 
 def weights_bytes(shown: Any) -> int:
-    """Return how many bytes of JSON weights as `shown_weights` returns them may have."""
+    """Return the most bytes of JSON of weights as `shown_weights` returns them."""
     if isinstance(shown, list):
         return sum(map(weights_bytes, shown))
     if not isinstance(shown, dict):

@@ -45,7 +45,7 @@ async def take_over(
 ) -> Handover:
     """Let workers of this process's fold tag go on with a model; the same again changes nothing.
 
-    They go on from the stored snapshot. If they cannot read it, the log is folded anew from
+    They go on from the stored snapshot. If they cannot read it, the log is folded again from
     the model's base, as long as it reaches back so far.
 
     Raises
@@ -61,7 +61,7 @@ async def take_over(
 
     """
     if entry.base is None:
-        raise ModelGone("The model was not registered.")
+        raise ModelGone("The model was not registered. Create it again.")
     keys = StreamKeys(entry.stream).model(entry.uid)
     origin = f"upgrade-{secrets.token_hex(8)}"
     for attempt in range(_ATTEMPTS):
@@ -73,7 +73,7 @@ async def take_over(
             return wanted
         became = await upgrades.upgrade(connection, keys, f"{origin}:{attempt}", wanted)
         if became == "gone":
-            raise ModelGone("The model was deleted.")
+            raise ModelGone
         if became == "lost":
             raise Conflict(
                 "Nothing was changed: the log does not reach back to where this version could go "
@@ -83,16 +83,16 @@ async def take_over(
             tag = codec.fold_tag()
             logger.info("model %s: folded by %s from %s on", entry.uid, tag, wanted.start.id)
             return Handover(wanted.start, tag, wanted.fold)
-    raise Unavailable("The model's snapshot kept moving.", retry_after_s=1)
+    raise Unavailable("The model's snapshot kept moving. Try again.", retry_after_s=1)
 
 
 async def _wanted(
     connection: Connection, settings: SnapshotSettings, keys: ModelKeys, entry: IndexEntry
 ) -> Upgrade | Handover:
-    """Return what there is to do; what is already the case if there is nothing."""
+    """Return the upgrade to do, or the one that is in force already."""
     seen, known = await upgrades.seen(connection, keys)
     if seen is None:
-        raise ModelGone("The model was deleted.")
+        raise ModelGone
     tag, base = codec.fold_tag(), Position.parse(entry.base or "")
     chunk = settings.snapshot_chunk
     try:
@@ -107,7 +107,7 @@ async def _wanted(
         last = await followers.upgrade_point(connection, keys)
         ours = known in ("", tag) and not isinstance(error, OtherVersion)
         if ours and (last is None or last.start == base.id):
-            return Handover(base, tag, tag)  # it makes its snapshot anew by itself
+            return Handover(base, tag, tag)  # it makes its snapshot again by itself
         await at_origin(connection, keys.on, entry, None, None, chunk)
         logger.warning("model %s: %s; its log is folded again from its base", entry.uid, error)
         return Upgrade(seen, known, base, fresh=True, state=None)

@@ -149,7 +149,7 @@ class WriteQueue:
             )
         ):
             self._observer.queue_refused()
-            raise Busy("The model's queue is full; nothing was taken.", retry_after_s=1)
+            raise Busy("The model's queue is full; nothing was taken. Try again.", retry_after_s=1)
         marks = []
         for i, event in enumerate(events):
             if event.id is not None:

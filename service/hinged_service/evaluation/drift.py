@@ -39,7 +39,7 @@ class ADWINSpec(_Detector):
 
     type: Literal["ADWIN"]
     delta: Confidence = Field(0.002, description="The risk of a false alarm.")
-    clock: int = Field(32, ge=1, le=10_000, description="Look every so many events.")
+    clock: int = Field(32, ge=1, le=10_000, description="Events from one look to the next.")
     max_buckets: int = Field(5, ge=2, le=50, description="Buckets of a size before two merge.")
     min_window_length: int = Field(5, ge=1, le=10_000, description="The shortest half compared.")
     grace_period: int = Field(10, ge=1, le=1_000_000, description="Events before the first look.")
@@ -140,7 +140,7 @@ class DriftSpec(StrictModel):
 
     detector: Detector = Field(description="River's detector and its parameters.")
     action: Literal["mark", "reset"] | Promote = Field(
-        "mark", description="Only record it, start the learner afresh, or switch an alias."
+        "mark", description="Only record it, reset the learner, or switch an alias."
     )
 
 
@@ -162,7 +162,7 @@ class Drift:
     def update(self, mistake: bool) -> bool:
         """Take in one event; return whether it shows a change.
 
-        River's detectors start afresh at the event after a change.
+        River's detectors restart at the event after a change.
 
         Parameters
         ----------

@@ -227,4 +227,4 @@ def _refuse_others(counts: Any, errors: Any, keys: set[str]) -> None:
     if set(counts) != keys or not set(errors) <= keys:
         raise ValueError("they are of other metrics")
     if not all(isinstance(reason, str) for reason in errors.values()):
-        raise ValueError("a reason is no text")
+        raise ValueError("a reason is not text")

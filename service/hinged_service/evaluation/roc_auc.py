@@ -98,7 +98,7 @@ class RollingRocAuc:
         return {"window": self._window.get_state()}
 
     def set_state(self, saved: Any) -> None:
-        """Take over events, be it of an earlier version, which kept the place among thresholds."""
+        """Take over events, also of an earlier version, which kept the place among thresholds."""
         between = "counts" in saved
         items = []
         for row, value in saved["window"]:

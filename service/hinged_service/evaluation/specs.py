@@ -31,8 +31,8 @@ class MetricSpec(StrictModel):
     """A metric of all events since the model began; with two classes the positive one counts.
 
     With more classes, f1, precision and recall are the mean over the classes. ROC AUC is exact
-    for the first 500 events of each label; after that it is off by 0.002 at most, whatever the
-    scores are. It is null while only one label was seen. Reliability tells, for ten bins of the
+    for the first 500 events of each label; after that it is off by 0.002 at most, for any
+    scores. It is null while only one label was seen. Reliability tells, for ten bins of the
     probability (of the positive label; with more classes of the predicted one), its mean, the share
     of events that came true, and their number; calibration_error (ECE) is the mean distance of the
     two over all events.

@@ -46,7 +46,7 @@ _AGAIN_S: Final = 0.5, 5.0
 
 
 class Background:
-    """A thread that opens a model, and another one when its name means another one.
+    """A thread that opens a model, and opens another one when its name points to that.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class Background:
     name
         Of a model or an alias.
     hold
-        Whether workers are to wait with snapshots while one is loaded.
+        Whether workers wait with snapshots while one is loaded.
 
     Attributes
     ----------
@@ -128,7 +128,7 @@ class Background:
         """
         if not self._thread.is_alive() or self._task is None or self._task.done():
             work.close()
-            raise Unavailable("The follower is closed, or was opened before this process forked.")
+            raise Unavailable("The follower is closed, or was opened before a fork. Open another.")
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     async def wait_for(self, position: Position, timeout_s: float) -> None:
@@ -248,11 +248,11 @@ class Background:
                 level=logging.ERROR,
                 exc_info=not isinstance(error, ServiceError),
             )
-        if type(error) is not Unavailable:  # of which the next round may know better
+        if type(error) is not Unavailable:  # the next round may know better
             self._decided.set()
 
     async def _read(self) -> FollowedModel:
-        """Bring the model that the name means to the end of its log."""
+        """Bring the model of the name to the end of its log."""
         model = self._model
         if model is None or model.status.ended or not await self._is_meant():
             model = await self._opened()
@@ -264,11 +264,11 @@ class Background:
         return model
 
     async def _is_meant(self) -> bool:
-        """Tell whether the name still means the present model; that of a model always does."""
+        """Tell whether the name still points to the present model; that of a model always does."""
         return not self._is_alias or await self._aliases.again(self._name) is not None
 
     async def _opened(self) -> FollowedModel:
-        """Open the model that the name means, unless that is the present one."""
+        """Open the model of the name, unless that is the present one."""
         name, model = self._name, self._model
         entry = await index.find(self._connection, name)
         self._is_alias = isinstance(entry, Alias)

@@ -109,7 +109,7 @@ class SharedReplica(Replica):
             self.negative, self.positive = answers.classes()
 
     def label(self, x: Mapping[Any, Any]) -> Label | None:
-        """Return the label of `x`, for who holds the lock."""
+        """Return the label of `x`; the caller holds the lock."""
         answers = self.state.answers
         return answers.label(answers.decide(made_of(self.state, x))[0])
 

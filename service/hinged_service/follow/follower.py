@@ -137,7 +137,7 @@ class _Answers(base.Classifier):
 
     @property
     def model(self) -> str:
-        """Name of the model; of an alias, of the one that it means now."""
+        """Name of the model; of an alias, of the one that it points to now."""
         self._replica()
         return self._background.model().name
 
@@ -153,7 +153,7 @@ class _Answers(base.Classifier):
 
         `live`: within the age allowed. `stale`: Redis does not answer, or the log is longer than
         could be read; `set_aside`: the log is damaged, or folded by another version; in both the
-        answers are those of `position`. `gone`: it was deleted, or its alias means no model.
+        answers are those of `position`. `gone`: it was deleted, or its alias points to no model.
         """
         tail = self._background.tail
         if tail is None:

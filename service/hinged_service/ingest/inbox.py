@@ -5,7 +5,7 @@ A producer writes ::
     XADD hinged:{STREAM}:inbox * id ID event JSON
 
 with the event as `POST learn` takes one. Some worker appends it to the log, by
-the offset kept with the log: each entry once, in the order of the entries, whatever dies. Each
+the offset kept with the log: each entry once, in the order of the entries, also after crashes. Each
 id once too, if the entry or the event has one. A record that is no event of any model of the
 stream becomes a dead letter, in `hinged:{STREAM}:dead`, with the reason. Taken entries are removed.
 
@@ -14,7 +14,7 @@ A user for producers, who can write into inboxes and touch nothing else::
     ACL SETUSER producer on >PASSWORD resetkeys resetchannels -@all +xadd %W~hinged:*:inbox
 
 Such a user can hurt the inbox alone. If it adds an entry with an id far in the future, later ids
-continue from there until the inbox is empty and made anew. With MAXLEN it can remove entries of
+continue from there until the inbox is empty and created again. With MAXLEN it can remove entries of
 others that were not taken yet.
 """
 

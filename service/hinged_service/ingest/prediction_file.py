@@ -68,7 +68,7 @@ class PredictionFile(Output):
 
     def _append(self, rows: Sequence[Predicted]) -> None:
         fd = self._lock.fd
-        with self._one_at_a_time:  # who waited for the one before may have been cancelled
+        with self._one_at_a_time:  # the waiter for the one before may have been cancelled
             new = [row for row in rows if row.order > self._last]
             text = "".join(f"{row.json()}\n" for row in new).encode()
             begin = os.lseek(fd, 0, os.SEEK_END)

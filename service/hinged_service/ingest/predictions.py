@@ -1,7 +1,7 @@
 """Predictions of the events that a source brings, written where others read them.
 
 Each is the model's answer just before it learned the event. A batch is appended with a note of its
-events, its predictions are written, the note goes. Whatever is killed in between, the note tells
+events, its predictions are written, the note goes. After a kill in between, the note tells
 the next reader of the source what to write again: from a checkpoint of before the batch, as the
 answers are no part of the state. An output that has a prediction already does not take it twice.
 """

@@ -28,7 +28,7 @@ class Reporter:
     Attributes
     ----------
     total_bytes
-        How much there is to read; `None` if that is not known.
+        The amount to read; `None` if it is not known.
     noted
         Further counts of the source, for the summary.
     """

@@ -85,7 +85,7 @@ class Lot(NamedTuple):
     texts
         Their JSON, without white space around it; `None` where there is only the event.
     events
-        The events: decoded from that JSON, or a mapping of which all is checked but what depends
+        The events: decoded from that JSON, or a mapping that is checked but for what depends
         on the model. `None` altogether: the JSON was not looked at yet.
     each
         Returns them one by one: called if one of them is no event of the model.
@@ -312,7 +312,7 @@ def _named(event: Event, body: bytes, name: str) -> tuple[Event, bytes] | Fault:
         return Fault("id", f"must be text of 1 to {MAX_NAME} characters")
     if event.id is None:
         event.id = name
-        # The body is a valid object that is not empty: one more field, of which the last counts.
+        # The body is a valid object that is not empty: one more field; the last one counts.
         return event, body.rstrip()[:-1] + b',"id":' + _encode(name) + b"}"
     if event.id != name:
         return Fault("id", f"is {shown(event.id)} within the event and {shown(name)} beside it")

@@ -1,7 +1,7 @@
 """A foreign Redis stream as a source: its offset is the id of the last entry taken.
 
-The offset alone decides what is learned; the group is kept true to it, for everybody who
-looks at lag and pending entries. Entries count in the order of their ids, so one reader at a
+The offset alone decides what is learned; the group follows it, for tools that
+look at lag and pending entries. Entries count in the order of their ids, so one reader at a
 time holds the stream: the one whose entries are pending. Others stand by, and claim what it
 leaves when it has not moved for a while. Should two ever feed at once, one is taken.
 
@@ -76,7 +76,7 @@ class Rules:
 async def bring_stream(
     stream: ForeignStream, rules: Rules, feeder: Feeder, reporter: Reporter
 ) -> dict[str, Any]:
-    """Feed a stream until its end, or for ever.
+    """Feed a stream until its end, or without an end.
 
     Raises
     ------
@@ -191,7 +191,7 @@ class _Reader:
         return self._offset or self._base or "0-0"
 
     async def create_group(self) -> None:
-        """Make the group, at the offset or where the reading is to begin."""
+        """Make the group, at the offset or at the beginning of the reading."""
         after = self._after
         if not self._offset and self._base is None and self._rules.begin == "now":
             after = "$"
@@ -263,7 +263,7 @@ class _Reader:
         """Feed new entries; read on meanwhile, for as long as this reader holds the stream.
 
         While a batch is fed the next one is made ready, and the one after it is under way: not
-        if feeding takes so long that others might claim what waits here.
+        if feeding takes long enough for others to claim what waits here.
         """
         done: list[str] = []
         entries = self._first_of(entries)
@@ -405,7 +405,7 @@ class _Reader:
             await self._stream.forget_idle(self._rules.claim_s)
 
     async def _check(self) -> None:
-        """Tell of entries trimmed away before they were read, and of a stream that began anew."""
+        """Tell of entries trimmed away before they were read, and of a stream created again."""
         now_s = time.monotonic()
         if now_s < self._check_s:
             return
@@ -422,7 +422,7 @@ class _Reader:
             self._warned = True
             self.reporter.say(
                 f"The stream ends at {last}, before {self._after}, up to which it was learned: it "
-                "was made anew. Entries up to there are not learned again; for them give it "
+                "was created again. Entries up to there are not learned again; for them give it "
                 "another --source."
             )
 

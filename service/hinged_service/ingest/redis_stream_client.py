@@ -113,7 +113,7 @@ class ForeignStream:
         raise NoGroup
 
     async def forget_idle(self, idle_s: float) -> None:
-        """Remove other consumers for which nothing is pending, and that were idle for so long.
+        """Remove other consumers with nothing pending that were idle for this time.
 
         One that still lives is made again when it reads.
         """
@@ -191,7 +191,7 @@ class PredictionStream(Output):
         self._key = key
 
     async def put(self, rows: Sequence[Predicted]) -> None:
-        """Add those that are not there; `Failed` if somebody else adds entries to the stream."""
+        """Add those that are not there; `Failed` if another writer adds entries to the stream."""
         async with _translated():
             pipe = self._redis.pipeline(transaction=False)
             for row in rows:

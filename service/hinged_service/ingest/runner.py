@@ -29,7 +29,7 @@ __all__ = ["Bring", "run"]
 
 Bring = Callable[[Feeder, Reporter], Awaitable[dict[str, Any]]]
 """A source: calls `feeder.ready` when it can be read, then feeds until it ends or `Stopped` is
-raised; returns what the summary is to add."""
+raised; returns the additions to the summary."""
 
 _SIGNAL = 128
 
@@ -44,7 +44,7 @@ def run(
     """Let a source bring its events until it ends, fails or is stopped.
 
     `go_on` is said when it is stopped; `endless` if that is the way in which it ends. Servers that
-    do not answer are waited for `patience_s` seconds, for ever if that is `None`.
+    do not answer are waited for `patience_s` seconds, without a limit if that is `None`.
 
     Returns
     -------
@@ -78,7 +78,7 @@ async def _run(
                 feeder.patience_s = patience_s
                 feeder.address = shown_address(settings.redis_url or "")
                 try:
-                    if spec is None:  # what is not to be made is there, or all else is in vain
+                    if spec is None:  # a model that is not made here must exist
                         await feeder.ready()
                     more = await bring(feeder, reporter)
                     state, code = "done", 0

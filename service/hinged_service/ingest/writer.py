@@ -165,7 +165,7 @@ async def meanwhile(work: Awaitable[T], step: Callable[[], Awaitable[U]]) -> tup
 class Feeder:
     """A patient writer of sources into one model, of that name or alias.
 
-    Whatever needs the model raises `NotFound` or `SetAside` if there is none or it cannot be used
+    All that needs the model raises `NotFound` or `SetAside` if there is none or it cannot be used
     here, and `Stopped` if the user wants an end. `say` takes a line for people when Redis goes and
     comes.
 
@@ -174,7 +174,7 @@ class Feeder:
     spec
         Of the model to make if there is none, when the source is known to be readable.
     patience_s
-        How long a server may be away before that ends the source with `Failed`; `None`: for ever.
+        How long a server may be away before the source ends with `Failed`; `None`: no limit.
     address
         Of the Redis of the models, as told to people.
     door
@@ -182,7 +182,7 @@ class Feeder:
     labels_only
         Whether of each record only id, label and weight count.
     predictions
-        Of the events that it feeds, if they are to be written.
+        Of the events that it feeds, if these are written.
     """
 
     spec: ModelSpec | None = None
@@ -264,7 +264,7 @@ class Feeder:
             used = live_model
             if predictions is not None:
                 await predictions.begin(live_model, source)
-            if live_model.entry.uid != ready.uid:  # made anew, it may take other events
+            if live_model.entry.uid != ready.uid:  # created again, it may take other events
                 ready = await _gathered(live_model, ready.records)
             batch = ready.batch
             note = "" if predictions is None else predictions.note(batch)
@@ -278,7 +278,7 @@ class Feeder:
         if predictions is not None:
             if taken:
                 batch, whose = ready.batch, predictions.output.name
-                # by the model that learned them, whatever an alias means by now
+                # by the model that learned them, even if the alias points to another by now
                 await self._patiently(lambda: predictions.end(used, source, batch, fed), whose)
             elif fed.offset == start:  # another reader's predictions were not written yet
                 await self.offset(source)
@@ -315,7 +315,7 @@ class Feeder:
         )
 
     def _failed(self, error: Exception, first: bool) -> None:
-        if isinstance(error, ModelGone):  # deleted; made anew it is found, else that is told
+        if isinstance(error, ModelGone):  # deleted; if created again it is found, else that is told
             if (live_model := self._registry.live(self._model)) is not None:
                 self._registry.forget(self._model, live_model)
         elif first and isinstance(error, Unavailable):

@@ -276,7 +276,7 @@ async def _fold_again(
         size = min(settings.reply_bytes, 2**20)
         reply = await log.catch_up(replica.position, size)
         if reply.kind == "gone":
-            raise ModelGone("The model was deleted.")
+            raise ModelGone
         if reply.kind == "lost" or not reply.entries:
             return None
         page = [found for found in reply.entries if found.position.order <= end.order]

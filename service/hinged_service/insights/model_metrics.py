@@ -2,7 +2,7 @@
 
 A scrape reaches one worker at random and is answered for all of them: each writes a report of
 its models to `HINGED_METRICS_DIR` every second. No model is loaded for a scrape, and Redis is
-asked only for what it counts itself: labels, and what sources brought in vain.
+asked only for what it counts itself: labels, and records that were not learned.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ _CLASSES = 10
 
 
 class ModelSummary(NamedTuple):
-    """A model at a glance; without numbers where it cannot be served here and now.
+    """A model at a glance; without numbers if this worker cannot serve it now.
 
     Attributes
     ----------

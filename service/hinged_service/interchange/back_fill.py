@@ -131,7 +131,7 @@ def back_fill(
             total.bad += part.bad
             total.why = total.why or part.why
             tell(number, part)
-        # in the order of the files, so that the sums are the same whichever comes first
+        # in the order of the files, so that the sums do not depend on which comes first
         learner = hinged.mix([done[path].learner for path in past.paths])
     return learner, total
 

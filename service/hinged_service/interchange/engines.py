@@ -33,8 +33,8 @@ def _on_processes(workers: int | None, address: str | None) -> Iterator[Spread]:
                 yield future.result()
         except BrokenProcessPool:
             raise EngineFailed(
-                "A process ended before it was done, perhaps for want of memory: give fewer "
-                "--workers or smaller files."
+                "A process ended too early, perhaps because memory ran out: give fewer --workers "
+                "or smaller files."
             ) from None
 
     try:

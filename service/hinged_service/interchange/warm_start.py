@@ -240,7 +240,7 @@ def _document(
     if rule["type"] not in _TAKE_A_START:
         known = ", ".join(_TAKE_A_START)
         raise NotImportable(
-            f"Which rule is to learn on from {trained.kind}? Give --learner: one of {known}."
+            f"Choose the rule that learns on from {trained.kind} with --learner: {known}."
         )
     many = len(trained.rows) > 1 or (trained.labels is not None and len(trained.labels) > 2)
     if many and labels:
@@ -267,9 +267,9 @@ def _document(
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
-        raise NotImportable(f"No model of that: {where} {first['msg']}.") from None
+        raise NotImportable(f"This model cannot be taken: {where} {first['msg']}.") from None
     except hinged.InvalidState as error:
-        raise NotImportable(f"No model of that: {error}.") from None
+        raise NotImportable(f"This model cannot be taken: {error}.") from None
     return document_of(name, spec, state)
 
 

@@ -72,7 +72,7 @@ end
 if source then
   local offset = redis.call('HGET', KEYS[7], source) or ''
   if offset ~= ARGV[13] then return {'moved', offset} end
-  if source == 'inbox' then -- set back or made anew, it may not hold any more what was read
+  if source == 'inbox' then -- set back or created again, it may lack the entries that were read
     local at = string.match(ARGV[14], '^%d+%-%d+')
     if #redis.call('XRANGE', KEYS[#KEYS], at, at) == 0 then return {'moved', offset} end
   end

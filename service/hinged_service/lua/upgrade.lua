@@ -11,7 +11,7 @@
 --      6 fold tag of the caller, the new one
 --      7 name of the entry  8 payload: the command as JSON  9 sha1 of the payload
 --      10 what becomes of the state: 'keep' if there is none, 'drop' with its vectors to fold
---         from the position on anew, else its new fields (msgpack flat field, value list)
+--         again from the position on, else its new fields (msgpack flat field, value list)
 --
 -- Replies: gone | moved (the snapshot or its tag is another one now)
 --        | lost (the log does not hold the position) | ok, id, chain

@@ -117,6 +117,6 @@ class ByteBudget:
         )
 
     def stored_bytes(self) -> int:
-        """Return what everything takes that was learned by name."""
+        """Return the bytes of all that was learned by name."""
         pipeline = 0 if self._pipeline is None else self._pipeline.stored_bytes()
         return self._learner.stored_bytes() + pipeline

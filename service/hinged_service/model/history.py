@@ -75,7 +75,7 @@ class History:
     Attributes
     ----------
     due
-        The number of events at which the next point is to be added.
+        The number of events at which the next point is due.
     marks
         Drifts and commands, the oldest first.
 

@@ -97,7 +97,7 @@ class IndexEntry:
 
 
 class Alias(StrictModel):
-    """The entry of an alias in the index: the stream that says which of its models is meant."""
+    """The entry of an alias in the index: the stream whose model it points to."""
 
     alias_on: Name
 

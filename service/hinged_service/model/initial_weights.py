@@ -19,7 +19,7 @@ class RandomWeightsSpec(RiverSpec):
     """Random initial weights, uniform between -scale and scale, from the seed and the name."""
 
     type: Literal["random"]
-    seed: int = Field(0, ge=-(2**63), lt=2**63, description="Another seed, other weights.")
+    seed: int = Field(0, ge=-(2**63), lt=2**63, description="Seed of the weights.")
     scale: Annotated[float, Field(gt=0, le=1e100)] = Field(1.0, description="Their bound.")
 
     def river(self) -> hinged.RandomWeights:

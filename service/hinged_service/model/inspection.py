@@ -34,7 +34,7 @@ _RIVER = (RiverBinary, RiverMulticlass)
 def explain_event(
     state: ModelState, x: Mapping[str, Value], label: str | None
 ) -> dict[str, Any] | None:
-    """Return what each feature adds to the score; `None` if the score is no such sum.
+    """Return the part of each feature in the score; `None` if the score is no sum of parts.
 
     Parameters
     ----------

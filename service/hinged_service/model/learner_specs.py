@@ -251,9 +251,9 @@ class CurvedSpec(StrictModel):
     learner: BinaryLearner = Field(AROWSpec(type="arow"), description="The binary rule.")
     n_components: int = Field(100, ge=1, le=1_000, description="Cosines.")
     bend: float = Field(
-        2.0, gt=0, le=1e6, description="How curved: gamma times the number of features."
+        2.0, gt=0, le=1e6, description="Curvature: gamma times the number of features."
     )
-    seed: int = Field(0, ge=0, lt=2**32, description="Another seed, other cosines.")
+    seed: int = Field(0, ge=0, lt=2**32, description="Seed of the cosines.")
     max_width: int = Field(
         64,
         ge=1,
@@ -286,7 +286,7 @@ Expert = Annotated[_BinaryRule | CurvedSpec | QuadraticSpec, Field(discriminator
 
 
 class HedgeSpec(StrictModel):
-    """Hedge: a pool of binary learners, trusted as much as they deserve; calibrated."""
+    """Hedge: a pool of binary learners, weighted by their mistakes; calibrated."""
 
     type: Literal["hedge"]
     models: tuple[Expert, ...] | None = Field(
@@ -382,7 +382,7 @@ MulticlassLearner = Annotated[_MulticlassRule, Field(discriminator="type")]
 
 
 class MulticlassHedgeSpec(StrictModel):
-    """Hedge for many classes: a pool of multiclass learners, trusted as much as they deserve."""
+    """Hedge for many classes: a pool of multiclass learners, weighted by their mistakes."""
 
     type: Literal["multiclass_hedge"]
     models: tuple[MulticlassLearner, ...] | None = Field(

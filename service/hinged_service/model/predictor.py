@@ -320,7 +320,7 @@ class MulticlassPredictor:
         return y if isinstance(y, int) and -_INT64 <= y < _INT64 else None
 
     def _fits(self, y: object) -> bool:
-        """Return whether `y` is of the type of the labels so far, be it any if there are none."""
+        """Return whether `y` is of the type of the labels so far; any is if there are none."""
         known = self._learner.classes
         return type(y) is type(known[0]) if known else isinstance(y, (str, int))
 

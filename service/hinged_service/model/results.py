@@ -14,7 +14,7 @@ KEPT_DETECTIONS = 20
 
 
 class Rejection(NamedTuple):
-    """An event that stands in the log but that the model could not take."""
+    """An event in the log that the model could not take."""
 
     field: str
     """The event's field at fault."""

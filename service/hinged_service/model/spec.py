@@ -128,10 +128,10 @@ class ModelSpec(StrictModel):
         None,
         ge=4_096,
         le=2**40,
-        description="Bytes that what it learns by name may take: 128 and the name for each "
-        "number stored (of each class, each expert, each part of a rule). An event that might "
-        "take more is refused; transformers ignore names then, and have half of it if any "
-        "learns. The service's setting if left out.",
+        description="The most bytes of all that it learns by name: 128 and the name for each "
+        "stored number (of each class, each expert, each part of a rule). An event that might "
+        "need more is refused; transformers ignore new names then. They have half of these bytes "
+        "if any of them learns. The service's setting if left out.",
     )
     metrics: MetricSpecs = Field(
         (),
@@ -152,8 +152,8 @@ class ModelSpec(StrictModel):
     )
     late_labels: LateLabels | None = Field(
         None,
-        description="Rules for predictions that wait for labels; a day, without a default "
-        "label, if no model of the stream says.",
+        description="Rules for predictions that wait for labels. If no model of the stream has "
+        "any: a day, and no default label.",
     )
     retention: Retention | None = Field(
         None,
@@ -252,7 +252,7 @@ class ModelSpec(StrictModel):
 
     @property
     def multiclass(self) -> bool:
-        """True of a learner that tells more than two labels apart."""
+        """True for a learner of more than two labels."""
         return self.max_classes is not None
 
     @functools.cached_property
@@ -307,7 +307,7 @@ class ModelSpec(StrictModel):
         return copied
 
     def check_known(self) -> None:
-        """Raise `Unprocessable` if no learner of this process can do what it asks for.
+        """Raise `Unprocessable` if no learner of this process fits the spec.
 
         That is a custom model that the process does not serve, or balance of a learner
         without sample weights.

@@ -24,7 +24,7 @@ def _entry(text: str) -> str:
         return str(EntryId.parse(entry))
     except ValueError:
         raise ValueError(
-            "must be a position as an answer gave it, or an entry id like 1700-0"
+            "must be a position from an answer, or an entry id such as 1700-0"
         ) from None
 
 
@@ -46,7 +46,7 @@ class TimeRange(StrictModel):
 
 
 class Exclude(StrictModel):
-    """Events that a model leaves out of its fold, for good."""
+    """Events that a model leaves out of its fold, permanently."""
 
     ids: tuple[Annotated[StrictStr, Field(min_length=1, max_length=256)], ...] = Field(
         (), max_length=10_000, description="Events of these ids."

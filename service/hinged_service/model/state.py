@@ -137,10 +137,10 @@ class ModelState:
         )
         parts = (self.pipeline, self.metrics, self.drift)
         self._plain = told and not any(part is not None for part in parts)
-        """True if an outcome tells all that there is to know of an event."""
+        """True if an outcome has all facts of an event."""
 
     def renew(self) -> None:
-        """Make learner and pipeline anew, with the parameters as configured."""
+        """Make a fresh learner and pipeline, with the parameters as configured."""
         spec = self._spec
         self.temperature = Temperature() if spec.calibrate else None
         self.balance = hinged.ClassBalance() if spec.class_weight is not None else None
@@ -294,7 +294,7 @@ class ModelState:
         )
 
     def stored_bytes(self) -> int:
-        """Return what everything takes that was learned by name."""
+        """Return the bytes of all that was learned by name."""
         return self._budget.stored_bytes()
 
     @property
@@ -415,7 +415,7 @@ class ModelState:
                 if not self._configure(parameters):
                     return False
             case {"do": "upgrade", "fold": str(), "from": str()}:
-                pass  # who may fold on, and from which state, is settled before
+                pass  # the workers that may fold on, and the state, are settled before
             case _:
                 self.rejected += 1
                 return False
@@ -506,7 +506,7 @@ class ModelState:
     def made_of(self, x: Mapping[str, Value]) -> Features:
         """Return the features that the learner is given for those of an event at the door.
 
-        An event in the log is learned whatever its size, by all workers alike.
+        An event in the log is learned at any size, by all workers alike.
 
         Raises
         ------

@@ -78,7 +78,7 @@ def restore_state(
             raise hinged.InvalidState("the stored state is damaged")
     stored = [vector for vector in vectors.values() if isinstance(vector, dict)]
     if any(set(map(type, vector)) - {str} for vector in stored):  # not those of a live model
-        raise hinged.InvalidState("a stored feature name is no text")
+        raise hinged.InvalidState("a stored feature name is not text")
     if len(detections) != min(counts["detected"], KEPT_DETECTIONS):
         raise hinged.InvalidState(f"{len(detections)} of {counts['detected']} drifts are kept")
     try:

@@ -139,7 +139,7 @@ class OneHotEncoder(Stage):
 
 
 class ListedCategories(Stage):
-    """Has no state: the spec lists the categories."""
+    """A stage without state: the spec lists the categories."""
 
     numbers_suffice = False
     _spec: OneHotEncoderSpec

@@ -18,7 +18,7 @@ Keys = Annotated[tuple[Name, ...], Field(max_length=10_000)]
 
 
 class Select(Stage):
-    """Has no state."""
+    """A stage without state."""
 
     gives_numbers = False
     added = ()
@@ -32,7 +32,7 @@ class Select(Stage):
 
 
 class Discard(Stage):
-    """Has no state."""
+    """A stage without state."""
 
     gives_numbers = False
     added = ()
@@ -51,7 +51,7 @@ class Discard(Stage):
 
 
 class SelectSpec(StepSpec):
-    """Keep the named features, in this order, whatever their values.
+    """Keep the named features, in this order, with any values.
 
     As `river.compose.Select`, but a feature that an event does not have is left
     out instead of failing.
@@ -63,7 +63,7 @@ class SelectSpec(StepSpec):
 
 
 class DiscardSpec(StepSpec):
-    """Drop the named features, whatever their values; without names it passes everything on."""
+    """Drop the named features, with any values; without names pass everything on."""
 
     stage: ClassVar = Discard
     type: Literal["Discard"]

@@ -18,7 +18,7 @@ __all__ = ["PolynomialExtenderSpec"]
 
 
 class PolynomialExtender(Stage):
-    """Has no state."""
+    """A stage without state."""
 
     numbers_suffice = False
     _spec: PolynomialExtenderSpec

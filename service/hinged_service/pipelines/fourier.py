@@ -71,7 +71,7 @@ class FourierFeaturesSpec(StepSpec):
     XOR; RBFSampler learns curves in each feature by itself.
 
     gamma is `bend` divided by the most features other than 0 that any learned event had. The
-    features should be scaled: put AutoScaler before, or say `"scale": "auto"`, which does. For few
+    features should be scaled: put AutoScaler before, or use `"scale": "auto"`. For few
     and dense features: an event of more than 100,000 / `n_components` is refused. A feature that
     is absent counts as 0. Explanations share a cosine equally between all features.
 
@@ -82,7 +82,7 @@ class FourierFeaturesSpec(StepSpec):
     type: Literal["FourierFeatures"]
     n_components: int = Field(100, ge=1, le=1_000, description="Cosines.")
     bend: float = Field(
-        2.0, gt=0, le=1e6, description="How curved: gamma times the number of features."
+        2.0, gt=0, le=1e6, description="Curvature: gamma times the number of features."
     )
-    seed: int = Field(0, ge=0, lt=2**32, description="Another seed, other cosines.")
+    seed: int = Field(0, ge=0, lt=2**32, description="Seed of the cosines.")
     prefix: Name = Field("cos", description="The first part of the cosines' names.")

@@ -15,7 +15,7 @@ __all__ = ["FeatureHasherSpec"]
 
 
 class FeatureHasher(Stage):
-    """Has no state."""
+    """A stage without state."""
 
     def __init__(self, spec: FeatureHasherSpec, max_features: int) -> None:
         super().__init__(spec, max_features)
@@ -52,7 +52,7 @@ class FeatureHasherSpec(StepSpec):
     stage: ClassVar = FeatureHasher
     type: Literal["FeatureHasher"]
     n_features: int = Field(1_048_576, ge=1, le=1_048_576, description="The number of buckets.")
-    seed: int = Field(0, ge=0, lt=2**32, description="Another seed, other collisions.")
+    seed: int = Field(0, ge=0, lt=2**32, description="Seed of the hash.")
     alternate_sign: bool = Field(
         True, description="Negate half of the features, so that collisions cancel out."
     )

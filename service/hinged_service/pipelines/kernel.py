@@ -46,7 +46,7 @@ class Frequencies(dict[str, "array[float]"]):
 
 
 class RBFSampler(Stage):
-    """Has no state."""
+    """A stage without state."""
 
     numbers_suffice = False
     _spec: RBFSamplerSpec
@@ -114,4 +114,4 @@ class RBFSamplerSpec(StepSpec):
         1.0, gt=0, le=1e6, description="The kernel of one feature is exp(-gamma difference^2)."
     )
     n_components: int = Field(100, ge=1, le=1_000, description="Cosines per feature.")
-    seed: int = Field(0, ge=0, lt=2**32, description="Another seed, other cosines.")
+    seed: int = Field(0, ge=0, lt=2**32, description="Seed of the cosines.")

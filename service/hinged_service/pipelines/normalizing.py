@@ -14,7 +14,7 @@ __all__ = ["NormalizerSpec"]
 
 
 class Normalizer(Stage):
-    """Has no state."""
+    """A stage without state."""
 
     _spec: NormalizerSpec
 

@@ -21,7 +21,7 @@ class Pipeline:
     """Transformers in turn, run as River's pipelines run them.
 
     Where the values are those of River, they are so bit for bit; where a
-    transformer differs, its spec says how. Besides, a number beyond 1e100 that a
+    transformer differs, its spec says how. In addition, a number beyond 1e100 that a
     transformer makes is cut to it, and what is known stays within `max_features`
     per transformer and `max_bytes` together.
 
@@ -42,7 +42,7 @@ class Pipeline:
     takes_numbers
         Whether it never refuses an event of numbers only.
     added
-        The features that it may give besides those of the event; `None` if it gives others.
+        The features that it may add to those of the event; `None` if it gives others.
 
     Examples
     --------

@@ -52,7 +52,7 @@ class Stage(ABC):
     all_or_nothing
         Whether `learn_transform` refuses an event before anything has changed.
     added
-        The features that it may give besides those of the event; `None` if it gives others.
+        The features that it may add to those of the event; `None` if it gives others.
 
     """
 
@@ -123,7 +123,7 @@ class Stage(ABC):
         return None
 
     def set_state(self, data: Any) -> None:
-        """Take over what `get_state` gave; the stage is of no use if that fails.
+        """Take over what `get_state` gave; do not use the stage if that fails.
 
         Raises
         ------

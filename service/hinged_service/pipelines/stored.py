@@ -1,4 +1,4 @@
-"""Checks of stored state: every fault is an `InvalidState`, nothing else ever escapes."""
+"""Checks of stored state: every fault raises `InvalidState`."""
 
 from __future__ import annotations
 

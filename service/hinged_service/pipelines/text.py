@@ -46,7 +46,7 @@ class _Words(StepSpec):
 
 
 class BagOfWords(Stage):
-    """Has no state."""
+    """A stage without state."""
 
     numbers_suffice = False
     _spec: _Words

@@ -85,7 +85,7 @@ def only_numbers(x: Features) -> bool:
 
 
 def floats(x: Features, taker: str) -> Numbers:
-    """Return `x` as floats; raise `InvalidEvent` for the first value that is none up to 1e100."""
+    """Return `x` as floats; raise `InvalidEvent` for the first that is no number up to 1e100."""
     found = {*map(type, x.values())}
     plain: Any = x
     if not found <= _FLOAT:

@@ -1,7 +1,7 @@
 """Admission control: bounds on the requests of a worker, and on the bodies that they hold.
 
 The queue of a model bounds the writes that wait for that model. This bounds all requests of the
-worker together, whatever they ask for and however slowly they come.
+worker together, of any kind and at any speed.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class AdmissionControl:
         if self.requests >= self.most_requests and scope["path"] not in _ALWAYS:
             raise Busy(
                 f"The worker has {self.requests} requests under way, as many as max_requests "
-                "allows; nothing of this one was taken.",
+                "allows; nothing of this one was taken. Try again.",
                 retry_after_s=1,
             )
         held = scope[HELD] = RequestLease(self)
@@ -79,13 +79,13 @@ class RequestLease:
     def add(self, size: int) -> None:
         """Hold `size` bytes more of the body until the answer; `Busy` if all hold too much.
 
-        A body that is alone is taken whatever the bound.
+        A body that is alone is taken at any size.
         """
         control = self.control
         if control.bytes + size > control.most_bytes and control.bytes > self.bytes:
             raise Busy(
                 "The bodies of the worker's requests hold as much as max_held_bytes allows; "
-                "nothing of this one was taken.",
+                "nothing of this one was taken. Try again.",
                 retry_after_s=1,
             )
         control.bytes += size
@@ -94,20 +94,20 @@ class RequestLease:
     def add_answer(self, size: int) -> None:
         """Hold an answer of `size` bytes until it was sent; `Busy` if all answers hold too much.
 
-        An answer that is alone is made whatever the bound.
+        An answer that is alone is made at any size.
         """
         control = self.control
         others = control.answer_bytes > self.answer_bytes
         if others and control.answer_bytes + size > control.most_answer_bytes:
             raise Busy(
                 "Large answers that wait for their clients hold half of what max_held_bytes "
-                "allows; nothing of this request was taken.",
+                "allows; nothing of this request was taken. Try again.",
                 retry_after_s=1,
             )
         self.hold_answer(size)
 
     def hold_answer(self, size: int) -> None:
-        """Count an answer that was made already, whatever the bound."""
+        """Count an answer that was made already, also beyond the bound."""
         control = self.control
         control.answer_bytes += size
         self.answer_bytes += size
@@ -121,7 +121,7 @@ class RequestLease:
         self.bytes = 0
 
     def leave(self) -> None:
-        """End the request, whatever happened; once more does nothing."""
+        """End the request in any state; a second call does nothing."""
         if not self.left:
             self.left = True
             self.control.requests -= 1

@@ -44,7 +44,7 @@ class Joining(asyncio.Transport):
         self.lingers = False
         self._left_bytes = 0
         self._refused: bytes | None = None
-        """The last bytes of a refused head of which the end has not come."""
+        """The last bytes of a refused head whose end has not come."""
         self._left_s = 0.0
         self._dropped = False
         self._timer: asyncio.TimerHandle | None = None

@@ -2,7 +2,7 @@
 
 The HTTP parser frames every request. If all that a head says is plain, and no answer is due before
 its own, the request is held back until the parser has read the bytes that came. If these end with
-its body, the call gets it at once. A request of which more is to come, that another one follows,
+its body, the call gets it at once. A request that is incomplete, that another one follows,
 or that the call does not take is given to uvicorn, as if it had not been held back.
 """
 
@@ -35,7 +35,7 @@ NO_HEADERS: Final[Headers] = []
 
 
 class Reply(Protocol):
-    """The answer to a request of the fast path: one of its methods is to be called once."""
+    """The answer to a request of the fast path: call one of its methods, once."""
 
     def copied_scope(self) -> Scope:
         """Return a scope of the request, for what reads its headers."""

@@ -59,7 +59,7 @@ def _check_unusual(scope: Scope, send: Send, version: str, hosts: list[bytes]) -
     if any(_HOST.fullmatch(host) is None for host in hosts):
         raise Malformed("The Host header must be a host, with or without a port.")
     if version not in _VERSIONS:
-        raise Malformed("The request is of an HTTP version that the service does not speak.")
+        raise Malformed("The service does not speak this version of HTTP. Use HTTP/1.1.")
     _check_coding(scope["headers"], version)
     if not any(name == b"upgrade" for name, _ in scope["headers"]):
         return False
@@ -78,15 +78,15 @@ def _check_coding(headers: list[tuple[bytes, bytes]], version: str) -> None:
     codings = [value for name, value in headers if name == b"transfer-encoding"]
     if codings:
         if [coding.strip().lower() for coding in codings] != [b"chunked"]:
-            raise Malformed("Send the body plain or with transfer-encoding chunked, said once.")
+            raise Malformed("Send the body plain, or with one Transfer-Encoding: chunked.")
         if any(name == b"content-length" for name, _ in headers):
-            raise Malformed("The request has a Content-Length besides its Transfer-Encoding.")
+            raise Malformed("Send either Content-Length or Transfer-Encoding, not both.")
         if version == "1.0":
-            raise Malformed("A request of HTTP/1.0 cannot be chunked.")
+            raise Malformed("A request of HTTP/1.0 cannot be chunked. Use HTTP/1.1.")
 
 
 def has_body(scope: Scope) -> bool:
-    """Tell whether a body is announced, be it an empty one."""
+    """Tell whether a body is announced, also an empty one."""
     return any(
         name == b"transfer-encoding" or (name == b"content-length" and value.strip() != b"0")
         for name, value in scope["headers"]

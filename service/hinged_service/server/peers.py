@@ -80,7 +80,7 @@ class Lost(Exception):
 
 
 class Taking(Protocol):
-    """Takes a call; `Serving.tell` is to be called once, now or later."""
+    """Takes a call, and calls `Serving.tell` once, now or later."""
 
     def __call__(self, call: PeerCall, peer: Serving, /) -> None: ...
 
@@ -232,7 +232,7 @@ class Link(_Framed):
             self._changed()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Tell all who wait."""
+        """Tell all callers that wait."""
         super().connection_lost(exc)
         self._be(False)
         if self._timer is not None:

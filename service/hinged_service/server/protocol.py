@@ -190,7 +190,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self.loop.call_later(self.stop_s / 2, self._end_idle, False)
 
     def _end_idle(self, again: bool) -> None:
-        # Timers may come before what is to be read: a second look sees what waited at the first.
+        # A timer may fire before bytes that wait are read: a second look sees them.
         cycle = self.cycle
         if self.transport.is_closing() or not (cycle is None or cycle.response_complete):
             return

@@ -1,4 +1,4 @@
-"""Aliases in Redis: names that mean a model of a stream."""
+"""Aliases in Redis: names that point to a model of a stream."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class _Meant(msgspec.Struct):
 
 
 class Promoted(NamedTuple):
-    """The answer to a promotion, and the uid of the model that the alias means now.
+    """The answer to a promotion, and the uid of the model that the alias points to now.
 
-    `moved`: the alias meant another model, nothing was done; `made`: that decision was carried
+    `moved`: the alias pointed to another model, nothing was done; `made`: that decision was carried
     out before; `gone`: no such model follows the stream.
     """
 
@@ -34,20 +34,20 @@ class Promoted(NamedTuple):
 async def promote(
     connection: Connection, keys: StreamKeys, alias: str, of: str, to: str, decision: str
 ) -> Promoted:
-    """Let `alias` mean the model `to` instead of `of` (both uids, `of` empty for a new alias)."""
+    """Point `alias` to the model `to` instead of `of` (uids; `of` is empty for a new alias)."""
     touched = [keys.meta, keys.followers, keys.aliases, *keys.seen]
     reply = await connection.run(_PROMOTE, touched, alias, of, to, decision)
     return Promoted(reply[0].decode(), reply[1].decode() if len(reply) > 1 else None)
 
 
 async def meant(connection: Connection, keys: StreamKeys, alias: str) -> str | None:
-    """Return the uid of the model that an alias means."""
+    """Return the uid of the model that an alias points to."""
     text = await connection.hget(keys.aliases, alias)
     return None if text is None else _uid(text)
 
 
 async def of_stream(connection: Connection, keys: StreamKeys) -> dict[str, str]:
-    """Return the aliases of a stream with the uids of the models that they mean."""
+    """Return the aliases of a stream with the uids of the models that they point to."""
     found = await connection.hgetall(keys.aliases)
     return {alias: _uid(text) for alias, text in found.items()}
 

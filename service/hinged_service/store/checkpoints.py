@@ -41,11 +41,11 @@ _DROP = load("drop_checkpoint")
 
 
 class Checkpoint(StrictModel):
-    """A model's state at one moment, kept."""
+    """A stored state of a model at one moment."""
 
     uid: str
     name: Name | None = Field(None, description="For people; unique on the stream.")
-    model: Name = Field(description="The model that it is of, by the name it had.")
+    model: Name = Field(description="The name that its model had.")
     spec: ModelSpec = Field(description="That model's spec.")
     position: str | None = Field(
         None, description="Its place in the stream's log; none if it was imported."
@@ -55,7 +55,7 @@ class Checkpoint(StrictModel):
     mistakes: int = Field(description="Mistakes of the model until then.")
     judged: int | None = Field(
         None,
-        description="Events that count in accuracy, 1 - mistakes / judged; null of an old one.",
+        description="Events that count in accuracy, 1 - mistakes / judged; null in an old one.",
     )
 
 
@@ -143,13 +143,15 @@ async def enter(
         case b"lost":
             return "lost"
         case b"gone":
-            raise ModelGone("The model was deleted.")
+            raise ModelGone
         case b"taken":
-            raise Conflict(f"The stream has a checkpoint {checkpoint.name!r} already.")
+            raise Conflict(
+                f"The stream has a checkpoint {checkpoint.name!r} already. Choose another name."
+            )
         case b"full":
             raise Conflict("The stream has 1000 checkpoints; delete some first.")
         case _:
-            raise Unavailable("A part of the checkpoint got lost on its way.", retry_after_s=1)
+            raise Unavailable("A part of the checkpoint was lost. Try again.", retry_after_s=1)
 
 
 async def listed(connection: Connection, keys: StreamKeys) -> list[Checkpoint]:

@@ -50,7 +50,7 @@ class Disk:
     Attributes
     ----------
     free_bytes
-        Free for everybody.
+        Free for all users.
     reserved_bytes
         Allocated for the append-only file, behind its end.
     writable
@@ -184,9 +184,9 @@ class DiskGuard:
         where = f"disk of {self._data_dir}"
         if failed:
             return (
-                f"The {where} is full, and a write to it failed: what was acknowledged last is in "
-                "the memory of Valkey only. Make room, and do not stop Valkey before it has "
-                "written that."
+                f"The {where} is full, and a write to it failed: the last acknowledged events are "
+                "in the memory of Valkey only. Make room, and do not stop Valkey before it has "
+                "written them."
             )
         if not writable:
             return (

@@ -1,4 +1,4 @@
-"""Counts of what sources brought a model in vain: duplicates and dead letters, by door and reason.
+"""Counts of records that a model did not learn: duplicates and dead letters, by door and reason.
 
 The script that moves a source's offset counts them, so they are as often told as records came.
 """

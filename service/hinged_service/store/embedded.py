@@ -1,7 +1,7 @@
 """The embedded Valkey: a real server where no Redis is configured.
 
 One server per data directory, shared by every process that uses it. Two locks on files of that
-directory keep the count; the kernel drops them with their process, whatever killed it:
+directory keep the count; the kernel drops them with their process, also after a kill:
 
 - `users.lock` is held, shared, by every user. A leaving user that gets it exclusively is the
   last one and stops the server; new users wait until it has ended.

@@ -120,14 +120,17 @@ async def register(
         codec.fold_tag(),
     )
     if reply[0] == b"other":
-        raise Conflict("Predictions wait on that stream for their labels under other rules.")
+        raise Conflict(
+            "Predictions wait on that stream for their labels under other rules. Leave out "
+            "late_labels, or use those rules."
+        )
     if reply[0] == b"lost":
         raise Conflict(
             "The log does not reach back to that checkpoint any more: it can be restored into a "
             "model, but no model can go on from it."
         )
     if reply[0] == b"missing":
-        raise Conflict("That checkpoint was deleted.")
+        raise Conflict("That checkpoint was deleted. Choose another one.")
     return replies.position(reply[1], reply[2])
 
 
@@ -174,7 +177,7 @@ async def snapshot_position(connection: Connection, keys: ModelKeys) -> Position
     """Return the position of a model's snapshot; `ModelGone` if it does not follow the stream."""
     found = await connection.hget(keys.on.followers, keys.uid)
     if found is None:
-        raise ModelGone("The model was deleted.")
+        raise ModelGone
     return parse_position(found)
 
 
@@ -206,7 +209,7 @@ async def hold_snapshot(connection: Connection, keys: ModelKeys, hold_ms: int) -
 
 
 async def end_hold(connection: Connection, keys: ModelKeys) -> None:
-    """Let a model's snapshot move again; who reads it sees that and holds it again."""
+    """Let a model's snapshot move again; its readers see that and hold it again."""
     if connection.notes:
         await connection.hdel(keys.on.meta, f"hold:{keys.uid}")
 

@@ -41,7 +41,7 @@ class StreamKeys:
         Two hashes, by generation: event id to digest of its content, and the decisions about
         aliases.
     aliases
-        Hash: alias to the uid of the model that it means, with the newest decisions.
+        Hash: alias to the uid of the model that it points to, with the newest decisions.
     pending
         Eight hashes, the slots of a ring: id to a prediction that waits for its label.
     offsets

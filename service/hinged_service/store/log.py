@@ -216,7 +216,7 @@ class EventLog:
         return caught_up(reply, seen)
 
     async def unchanged(self, seen: Seen) -> bool:
-        """Ask the log's server whether anybody changed the stream since it was `seen`."""
+        """Ask the log's server whether the stream changed since it was `seen`."""
         before_s = seen.pulse.at_s
         await asyncio.shield(self._connection.look(seen.pulse, self._on.meta, "last"))
         return seen.told and seen.pulse.at_s > before_s

@@ -1,4 +1,4 @@
-"""A stream's log as one reads it who only reads: the usual case by plain commands."""
+"""A stream's log for readers that do not write: the usual case by plain commands."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ _NO_ENTRY = (LookupError, ValueError, msgspec.MsgspecError)
 class LogReader(EventLog):
     """A log whose chain is checked here, not in Redis, whose time is that of all its clients.
 
-    Three plain commands in one go read it. Whatever is not straight (a position that the log does
-    not hold, an entry that does not follow from the one before) is left to the script of
+    Three plain commands in one go read it. All irregular cases (a position that the log does not
+    hold, an entry that does not follow from the one before) are left to the script of
     `EventLog`, which decides it for all readers alike.
     """
 
@@ -71,7 +71,7 @@ class LogReader(EventLog):
 
 
 def _straight(position: Position, found: Sequence[Any]) -> list[Entry] | None:
-    """Return entries of which each follows from the one before, the first from `position`."""
+    """Return entries that each follow from the one before, the first from `position`."""
     entries = []
     at, chain = position.id.encode(), position.chain.encode()
     try:

@@ -170,7 +170,7 @@ class Batch(NamedTuple):
         Their shares.
     span
         Its part of an outside source; then it is taken if the source stands at its start,
-        whatever its name.
+        under any name.
 
     """
 

@@ -67,7 +67,7 @@ class KeepRefusal(IntEnum):
 
 
 KeepAnswer = Answer[tuple[int, KeepRefusal] | None]
-"""Gets `None`; or index of the first prediction that cannot be kept, and why."""
+"""Gets `None`, or the index of the first prediction that cannot be kept, and the reason."""
 
 
 class _KeepRequest(msgspec.Struct):
@@ -135,7 +135,7 @@ class PendingPredictions:
             for one, found in zip(taken, answers, strict=True):
                 if not one.answer.done():
                     one.answer.set_result(None if found == 0 else (found[0], KeepRefusal(found[1])))
-            await asyncio.sleep(0)  # who was just answered may have more
+            await asyncio.sleep(0)  # a caller just answered may have more
         self._task = None
 
     def _take(self, most: int) -> list[_KeepRequest]:
@@ -162,7 +162,7 @@ class PendingPredictions:
             deadline_s,
         )
         if reply[0] == b"gone":
-            raise ModelGone("The model was deleted.")
+            raise ModelGone
         answers: Sequence[Any] = reply[1]
         return answers
 

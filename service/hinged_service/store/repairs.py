@@ -40,7 +40,7 @@ async def repair_log(connection: Connection, keys: ModelKeys) -> LogRepair:
     while True:
         reply = await connection.run(_REPAIR, keys.on.followed, keys.uid, *at)
         if reply[0] == b"gone":
-            raise ModelGone("The model was deleted.")
+            raise ModelGone
         if reply[0] == b"lost":
             raise Conflict(
                 "The log does not hold the position of the model's snapshot: it was trimmed or set "

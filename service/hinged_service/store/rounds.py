@@ -17,7 +17,7 @@ _BYTES = 2**18
 
 
 class Rounds:
-    """Commands that go out together: whatever waits when a round comes back goes with the next.
+    """Commands that go out together: those that wait when a round comes back go with the next.
 
     Parameters
     ----------

@@ -57,7 +57,7 @@ class Hashes(Protocol):
 
 
 class _Moment:
-    """A snapshot as one script read it, and what the hash of followers said of it then."""
+    """A snapshot as one script read it, and its field in the hash of followers then."""
 
     def __init__(self, follower: str | None, hashes: dict[str, list[bytes]]) -> None:
         self.follower = follower
@@ -196,7 +196,7 @@ async def load_snapshot(
         else:
             before = await connection.hget(keys.on.followers, keys.uid)
         if before is None:
-            raise ModelGone("The model was deleted.")
+            raise ModelGone
         position = parse_position(before)
         vectors: dict[str, dict[Any, float]] = {}
         damage: DamagedState | OtherVersion | None = None
@@ -217,7 +217,9 @@ async def load_snapshot(
             raise damage
         _check(position, state, base)
         return Loaded(position, state, vectors, mark, last, tag)
-    raise Unavailable("The model's snapshot kept moving while it was read.", retry_after_s=1)
+    raise Unavailable(
+        "The model's snapshot kept moving while it was read. Try again.", retry_after_s=1
+    )
 
 
 async def _tag(

@@ -58,7 +58,7 @@ _NUMBERS = {
     "http_requests": ("Requests answered.", ("method", "route", "status")),
     "redis_errors": ("Commands that Redis did not carry out.", ("kind",)),
     "foreign_entries": ("Entries met in logs that do not follow from the one before.", ()),
-    "queue_refused": ("Calls turned away because a model's queue was full.", ()),
+    "queue_refused": ("Calls refused because a model's queue was full.", ()),
 }
 _SPREADS = {
     "http_request_seconds": ("Time from a request to its answer.", ("route",)),
@@ -172,7 +172,7 @@ class _Workers(Collector):
         )
         stale = GaugeMetricFamily(
             "hinged_replica_staleness_seconds",
-            "Age of what is answered while the log cannot be read, else 0; of the worst worker.",
+            "Age of the answers while the log cannot be read, else 0; of the worst worker.",
             labels=["model"],
         )
         unsaved = GaugeMetricFamily(
@@ -185,11 +185,11 @@ class _Workers(Collector):
         )
         taken = GaugeMetricFamily(
             "hinged_model_bytes",
-            "What a model learned by name takes, as its max_bytes counts it.",
+            "Bytes of all that a model learned by name, counted as for its max_bytes.",
             labels=["model"],
         )
         allowed = GaugeMetricFamily(
-            "hinged_model_max_bytes", "The most that this may be.", labels=["model"]
+            "hinged_model_max_bytes", "The limit of hinged_model_bytes.", labels=["model"]
         )
         held: dict[str, list[ModelSample]] = defaultdict(list)
         for page in self._gathered.pages:

@@ -1,8 +1,9 @@
 """Directory through which the workers of one service share counters and reports.
 
 Each worker has a file of counters (`….sheet`) and one with its report (`….page`). It keeps its
-counters locked while it lives, so a worker whose lock can be had is dead, whatever became of its
-process id. Any worker can answer a scrape; it adds the dead to `totals` and removes their files.
+counters locked while it lives, so a worker whose lock can be had is dead, even if its process id
+is in use again. Any worker can answer a scrape; it adds the dead to `totals` and removes their
+files.
 """
 
 from __future__ import annotations
@@ -141,7 +142,7 @@ class WorkerDirectory:
                 return Gathered(numbers, [page], told, left_out)
         with self._turn, FileLock(self._directory / "lock") as lock:
             if not lock.wait(time.monotonic() + _PATIENCE_S):
-                raise Unavailable("Another worker is at the metrics.", retry_after_s=1)
+                raise Unavailable("A worker collects the metrics. Try again.", retry_after_s=1)
             return self._gathered(self._directory)
 
     def _gathered(self, directory: Path) -> Gathered:
@@ -154,7 +155,7 @@ class WorkerDirectory:
         leftover = set(totals.folded)
         totals.folded = []
         for sheet in sorted(directory.glob("*.sheet")):
-            if sheet.stem in leftover:  # added before, by one who died before it was removed
+            if sheet.stem in leftover:  # added before, by a worker that died before it removed it
                 totals.folded.append(sheet.stem)
                 continue
             alive = _is_alive(sheet)  # asked first: of a dead one everything is read

@@ -104,7 +104,7 @@ class Observer:
         values[self._batch + len(_BATCH) + 1] += events
 
     def queue_refused(self) -> None:
-        """Count events that were turned away because a queue was full."""
+        """Count events that were refused because a queue was full."""
         self._values[self._refused] += 1.0
 
     def left_out(self, entries: int) -> None:
@@ -112,7 +112,7 @@ class Observer:
         self._values[self._foreign] += entries
 
     def redis_failed(self, kind: str) -> None:
-        """Count a command that Redis did not carry out, by what was in the way."""
+        """Count a command that Redis did not carry out, by the kind of failure."""
         at = self._errors.get(kind)
         if at is None:
             at = self._errors[kind] = self._sheet.add(("redis_errors", kind))

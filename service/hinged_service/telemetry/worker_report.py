@@ -99,7 +99,7 @@ class WorkerReport(msgspec.Struct):
     labels
         By stream.
     doors
-        By uid of a model: what sources brought it in vain, by door and reason, as Redis counts it.
+        By uid of a model: its records not learned, by door and reason, as Redis counts them.
     gone
         Uids of models that do not exist any more.
     redis
@@ -198,7 +198,7 @@ def merge(totals: Totals, pages: Sequence[WorkerReport], most: int) -> int:
             models[row.uid] = row
     latest: dict[str, ModelSample] = {}
     for row in sorted(models.values(), key=lambda r: r.at):
-        latest[row.name] = row  # one made anew may be told of before the old one is known as gone
+        latest[row.name] = row  # a new one may be reported before the old one is known as gone
     totals.models = {row.uid: row for row in latest.values()}
     streams = {row.stream for row in latest.values()}
     found = [totals.labels, *(page.labels for page in pages)]

@@ -17,8 +17,8 @@ _AT_ONCE = 1_000
 def copied(mapping: Mapping[K, V]) -> dict[K, V]:
     """Return a copy, made in steps between which other threads take their turns.
 
-    `dict(mapping)` is one step: 0.1 s for 200,000 weights, in which the loop stands still, whatever
-    thread makes the copy.
+    `dict(mapping)` is one step: 0.1 s for 200,000 weights, in which the loop stands still, in any
+    thread.
     """
     copy: dict[K, V] = {}
     items = iter(mapping.items())

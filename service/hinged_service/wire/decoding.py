@@ -140,7 +140,7 @@ def parse_questions(
 def sent_features(body: bytes, many: bool) -> list[str]:
     """Return the JSON of each question's features, of the body that `parse_questions` returned.
 
-    It costs a third of writing it anew.
+    It costs a third of encoding it again.
     """
     sent: list[_Sent] = _SENT.many.decode(body) if many else [_SENT.one.decode(body)]
     return [bytes(one.x).decode() for one in sent]

@@ -54,7 +54,7 @@ def name_faults(body: bytes, error: Exception, fields: tuple[str, ...], mixed: b
     Raises
     ------
     Malformed, Unprocessable
-        It is no JSON, or has faults, of which up to 20 are named.
+        It is not JSON, or has faults; up to 20 of them are named.
 
     """
     if (encoding := other_encoding(body)) is not None:

@@ -21,14 +21,14 @@ __all__ = [
 
 
 class LiveModel(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The model watched from here on: first of all, when an alias moved, after a reconnection.
+    """The model watched from here on: at the start, when an alias moved, after a reconnection.
 
     Attributes
     ----------
     name
         The name that was asked for.
     model, uid
-        The model that it means.
+        The model that it points to.
     position
         The place in the log after which the feed begins.
     after

@@ -1,4 +1,4 @@
-"""Answers of the service for those who watch it: bounds, recent events, overview, health."""
+"""Answers of the service for monitoring: bounds, recent events, overview, health."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class CertificateShown(msgspec.Struct, frozen=True):
     start: Annotated[str, about("The position before the window.")]
     end: Annotated[str, about("The position of its last entry.")]
     events: Annotated[int, about("Events of weight 1 learned in it.")]
-    updates: Annotated[int, about("Those that moved the weights, which the bounds are about.")]
+    updates: Annotated[int, about("Those that moved the weights; the bounds limit them.")]
     mistakes: Annotated[int, about("Those whose label the learner predicted wrong.")]
     radius: Annotated[float, about("R: the largest norm of an event, its constant included.")]
     margin: Annotated[float, about("The learner's.")]
@@ -116,8 +116,8 @@ class ModelHistory(msgspec.Struct, frozen=True):
     points: Annotated[
         tuple[HistoryPoint, ...],
         about(
-            "The oldest first, equally many events apart, but for the last one: how the model "
-            "stands. At 500 every other one is left out."
+            "The oldest first, with equal numbers of events in between. The last one is the "
+            "present state. At 500 points every other one is left out."
         ),
     ]
     turns: Annotated[tuple[HistoryTurn, ...], about("The last 50 drifts and commands.")]
@@ -126,27 +126,27 @@ class ModelHistory(msgspec.Struct, frozen=True):
 class ModelGlance(msgspec.Struct, frozen=True):
     """A model at a glance."""
 
-    name: Annotated[str, about("The model and its stream.")]
-    stream: Annotated[str, about("The model and its stream.")]
+    name: Annotated[str, about("The model.")]
+    stream: Annotated[str, about("Its stream.")]
     learner: Annotated[str, about("The type of its learner.")]
     at_ms: Annotated[
         int | None, about("The time of the last entry that it learned, in milliseconds since 1970.")
     ]
     events: Annotated[int | None, about("Events that counted.")]
     judged: Annotated[int | None, about("Events that count in accuracy: 1 - mistakes / judged.")]
-    mistakes: Annotated[int | None, about("Of the model.")]
+    mistakes: Annotated[int | None, about("Mistakes among the judged.")]
     rolling_accuracy: Annotated[float | None, about("As in HistoryPoint.")]
-    updates: Annotated[int | None, about("Of the model.")]
+    updates: Annotated[int | None, about("Changes of the weights.")]
     metrics: Annotated[dict[str, Any] | None, about("Its progressive metrics by name.")]
     drifts: Annotated[int | None, about("Drifts that its detector found.")]
-    drifts_at_ms: Annotated[tuple[int, ...], about("The times of the last of them.")]
+    drifts_at_ms: Annotated[tuple[int, ...], about("The times of the latest ones.")]
     frozen: Annotated[bool, about("Whether it only predicts.")]
-    stale_s: Annotated[float | None, about("Age of the worker's knowledge of the log.")]
-    problem: Annotated[str | None, about("Why it cannot be served here and now.")]
+    stale_s: Annotated[float | None, about("Seconds since the worker last read the log.")]
+    problem: Annotated[str | None, about("Why this worker cannot serve it now.")]
 
 
 class ModelGlances(msgspec.Struct, frozen=True):
-    """Some models at a glance."""
+    """A page of models at a glance."""
 
     total: Annotated[int, about("Number of models that match.")]
     models: Annotated[tuple[ModelGlance, ...], about("The first of them, in order of name.")]
@@ -164,5 +164,5 @@ class Health(msgspec.Struct, frozen=True, omit_defaults=True):
     ] = ()
     kernel: Annotated[
         Literal["compiled", "pure"] | None,
-        about("The inner loops of the learners: of the same results, compiled far quicker."),
+        about("The inner loops of the learners: equal results, but compiled ones are faster."),
     ] = None

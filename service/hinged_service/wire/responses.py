@@ -82,10 +82,10 @@ class Prediction(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
         dict[str, float],
         about(
             "Per label, by its text (`'true'`, `'3'`, `'spam'`): the logistic function of the "
-            "score, the softmax of all scores, or River's own. Calibrated of auto and hedges, and "
-            "of a model with `calibrate` in its spec; else it orders events and is no frequency. "
-            "Of more than ten classes, unless `proba` asks for others, the ten likeliest, the "
-            "likeliest first."
+            "score, the softmax of all scores, or River's own. They are calibrated for auto, for "
+            "hedges and with `calibrate` in the spec; otherwise they order events, but are not "
+            "frequencies. With more than ten classes, the ten likeliest, the likeliest first, "
+            "unless `proba` asks for others."
         ),
     ]
     position: LearnedUpTo
@@ -238,8 +238,8 @@ class ModelInfo(ModelListed, frozen=True, kw_only=True):
         dict[str, Any],
         about(
             "Its progressive metrics by name. A confusion matrix has the 50 classes that occur "
-            "most often, fewer if their names are long; beside one that is cut, under its name and "
-            "`_classes`, stands how many are shown and of how many."
+            "most often, fewer if their names are long. If it is cut, a value under its name and "
+            "`_classes` tells how many classes are shown, and of how many."
         ),
     ] = {}
     label_counts: Annotated[
@@ -253,9 +253,11 @@ class ModelInfo(ModelListed, frozen=True, kw_only=True):
     features: Annotated[int, about("Feature names that have a weight.")]
     bytes: Annotated[
         int,
-        about("What it learned by name takes, counted as max_bytes of the spec counts it."),
+        about("Bytes of all that it learned by name, counted as for max_bytes of the spec."),
     ] = 0
-    max_bytes: Annotated[int, about("The most that may be; events that need more are refused.")] = 0
+    max_bytes: Annotated[
+        int, about("The limit of these bytes; events that need more are refused.")
+    ] = 0
     classes: Annotated[
         tuple[Label, ...],
         about("Binary: the labels, the negative one first. Multiclass: those seen, in order."),
@@ -263,8 +265,8 @@ class ModelInfo(ModelListed, frozen=True, kw_only=True):
     calibrated: Annotated[
         bool | None,
         about(
-            "Whether its probabilities are calibrated; else they order events and are no "
-            "frequency. null: an older service does not tell."
+            "Whether its probabilities are calibrated; otherwise they order events, but are not "
+            "frequencies. null: an older service does not tell."
         ),
     ] = None
     snapshot: Annotated[str, about("Entry id of the snapshot in Redis, as far as known here.")]
@@ -274,7 +276,7 @@ class ModelInfo(ModelListed, frozen=True, kw_only=True):
     damaged: Annotated[
         tuple[Damage, ...],
         about(
-            "What is damaged of it and its stream: entries of the log, waiting predictions and "
+            "The damaged parts of it and its stream: entries of the log, waiting predictions and "
             "offsets of sources, which a repair mends, and checkpoints, which can be deleted."
         ),
     ] = ()
@@ -353,21 +355,21 @@ class Repaired(msgspec.Struct, frozen=True):
 
 
 class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
-    """A model's state at one moment, kept."""
+    """A stored state of a model at one moment."""
 
-    uid: Annotated[str, about("Its name for good.")]
+    uid: Annotated[str, about("Its permanent name.")]
     name: Annotated[str | None, about("For people; unique on the stream.")] = None
-    model: Annotated[str, about("The model that it is of, by the name it had.")]
+    model: Annotated[str, about("The name that its model had.")]
     spec: Annotated[dict[str, Any], about("That model's spec.")]
     position: Annotated[
         str | None, about("Its place in the stream's log; none if it was imported.")
     ] = None
     created_ms: Annotated[int, about("The time when it was made, in milliseconds since 1970.")]
-    events: Annotated[int, about("Of the model until then.")]
-    mistakes: Annotated[int, about("Of the model until then.")]
+    events: Annotated[int, about("Events of the model until then.")]
+    mistakes: Annotated[int, about("Mistakes of the model until then.")]
     judged: Annotated[
         int | None,
-        about("Events that count in accuracy, 1 - mistakes / judged; null of an old one."),
+        about("Events that count in accuracy, 1 - mistakes / judged; null in an old one."),
     ] = None
 
 
@@ -375,7 +377,7 @@ class Follower(msgspec.Struct, frozen=True):
     """A model of a stream, as it compares to the others."""
 
     name: Annotated[str, about("The model.")]
-    aliases: Annotated[tuple[str, ...], about("Aliases that mean it.")]
+    aliases: Annotated[tuple[str, ...], about("Aliases that point to it.")]
     learner: Annotated[str, about("The type of its learner.")]
     position: Annotated[str | None, about("The place in the log up to which it has learned.")] = (
         None
@@ -389,7 +391,7 @@ class Follower(msgspec.Struct, frozen=True):
     metrics: Annotated[dict[str, Any], about("Its progressive metrics by name.")] = {}
     drifts: Annotated[int | None, about("Drifts detected.")] = None
     problem: Annotated[
-        str | None, about("Why it cannot be served here and now; then there are no numbers.")
+        str | None, about("Why this worker cannot serve it now; then there are no numbers.")
     ] = None
 
 
@@ -398,7 +400,7 @@ class StreamInfo(msgspec.Struct, frozen=True):
 
     stream: Annotated[str, about("Its name.")]
     aliases: Annotated[
-        dict[str, str | None], about("The model that each alias means; null if that was lost.")
+        dict[str, str | None], about("The model of each alias; null if it was lost.")
     ]
     models: Annotated[tuple[Follower, ...], about("Its models.")]
 
@@ -408,15 +410,15 @@ class StreamListed(msgspec.Struct, frozen=True):
 
     stream: Annotated[str, about("Its name.")]
     models: Annotated[tuple[str, ...], about("The models that follow it.")]
-    aliases: Annotated[tuple[str, ...], about("The aliases that mean one of them.")]
+    aliases: Annotated[tuple[str, ...], about("The aliases that point to one of them.")]
 
 
 class AliasInfo(msgspec.Struct, frozen=True):
-    """An alias and the model that it means."""
+    """An alias and the model that it points to."""
 
     alias: Annotated[str, about("Its name.")]
     stream: Annotated[str, about("The stream of its models.")]
-    model: Annotated[str | None, about("The model that it means; null if that was lost.")]
+    model: Annotated[str | None, about("The model that it points to; null if it was lost.")]
 
 
 class Promoted(msgspec.Struct, frozen=True):
@@ -425,12 +427,12 @@ class Promoted(msgspec.Struct, frozen=True):
     result: Annotated[
         Literal["promoted", "refused", "repeated"],
         about(
-            "promoted: the alias means the new model from now on. refused: the alias meant "
-            "another model than `from`, and nothing changed. repeated: this decision was carried "
-            "out before, and nothing changed now."
+            "promoted: the alias points to the new model from now on. refused: the alias did not "
+            "point to `from`, and nothing changed. repeated: this decision was carried out "
+            "before, and nothing changed now."
         ),
     ]
-    model: Annotated[str | None, about("The model that the alias means now.")]
+    model: Annotated[str | None, about("The model that the alias points to now.")]
 
 
 class Fault(msgspec.Struct, frozen=True):

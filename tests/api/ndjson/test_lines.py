@@ -67,7 +67,7 @@ def test_every_name_of_the_type_is_taken(client: httpx.Client, model: str, kind:
         assert len(answer.text.splitlines()) == 2
 
 
-def test_what_is_wrong_with_the_request_itself_is_told_by_its_status(
+def test_faults_of_the_request_itself_are_told_by_its_status(
     client: httpx.Client, model: str
 ) -> None:
     def status(path: str, **headers: str) -> int:
@@ -120,7 +120,7 @@ def test_a_bad_line_is_told_and_the_rest_goes_on(client: httpx.Client, new_model
     assert summary(client, f"{model}/learn", "\n".join(body).encode())["learned"] == 1
 
 
-def test_what_only_the_fold_refuses_is_told_with_its_line(
+def test_a_refusal_by_the_fold_is_told_with_its_line(
     client: httpx.Client, new_model: NewModel
 ) -> None:
     model = new_model(learner={"type": "multiclass_perceptron", "max_classes": 2})

@@ -104,7 +104,7 @@ def test_a_client_that_hangs_up_leaves_what_was_appended(
     assert client.get(model).json()["events"] == 3  # the unfinished line was not taken
 
 
-def test_who_does_not_read_the_answer_has_to_wait(
+def test_a_client_that_does_not_read_the_answer_has_to_wait(
     service: Service, client: httpx.Client, model: str
 ) -> None:
     body = lines_of(event(n, id=f"e{n}") for n in range(1_000))
@@ -176,7 +176,7 @@ def test_the_end_of_patience_says_from_which_line_to_go_on(own_server: RedisServ
         wait_until(lambda: client.post(f"{LEARN}", content=body, headers=NDJSON).status_code == 200)
 
 
-def test_a_model_deleted_and_made_anew_is_another_one(
+def test_a_model_deleted_and_created_again_is_another_one(
     service: Service, client: httpx.Client, new_model: NewModel
 ) -> None:
     model = new_model()

@@ -205,7 +205,7 @@ def test_the_document_describes_every_call(client: httpx.Client, model: str) -> 
         for call in calls.values():
             assert call["summary"]
             for code, answer in call["responses"].items():
-                if code >= "400" and code not in ("401", "403", "429"):  # whoever is let in at all
+                if code >= "400" and code not in ("401", "403", "429"):  # an admitted caller
                     assert answer["content"] == error
     examples = document["components"]["schemas"]["InferenceRequest"]["examples"]
     assert len(examples) >= 2

@@ -118,7 +118,7 @@ def test_a_model_without_classes_has_no_label_yet(
     refused(client.post(url_of(model), json={"inputs": [tensor()]}), 409, "no class yet")
 
 
-def test_what_the_pipeline_refuses_names_the_event(
+def test_a_refusal_of_the_pipeline_names_the_event(
     client: httpx.Client, new_model: NewModel
 ) -> None:
     model = new_model(pipeline=[{"type": "StandardScaler"}])

@@ -177,7 +177,7 @@ class TestMulticlass:
         assert type(model.predict_one({"a": 1.0})) is type(first)
 
     @pytest.mark.parametrize("y", [None, math.nan, 1.0, 1.5, [1], {}, ("x", [1]), pd.NA, pd.NaT])
-    def test_what_names_no_class_is_refused(self, multiclass: Any, y: Any) -> None:
+    def test_a_label_that_names_no_class_is_refused(self, multiclass: Any, y: Any) -> None:
         with pytest.raises(InvalidEvent, match="y must be a label"):
             multiclass.clone().learn_one({"a": 1.0}, y)
 

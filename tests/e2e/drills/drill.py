@@ -22,7 +22,7 @@ Record = Callable[[str, object], None]
 
 
 class Drill:
-    """A model on some workers, and who looks after its events.
+    """A model on some workers, and the account of its events.
 
     Parameters
     ----------

@@ -110,7 +110,7 @@ def sha1(text: str) -> str:
 
 
 @pytest.mark.parametrize("kind", sorted(_SERVERS))
-def test_entries_off_the_chain_are_folded_by_nobody(
+def test_entries_off_the_chain_are_folded_by_no_worker(
     tmp_path: Path, kind: str, record_property: Callable[[str, object], None]
 ) -> None:
     source = random.Random(kind)

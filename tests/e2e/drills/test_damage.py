@@ -1,4 +1,4 @@
-"""Values in Redis are damaged or lost under load: nobody else waits, and the API repairs them."""
+"""Values in Redis are damaged or lost under load: no other model waits; the API repairs them."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _JUNK = b"\xff\xfe"
 _WAITING = 20
 
 
-def test_damaged_values_stop_nobody_else(drill: Drill) -> None:
-    """In the index, in the records of all producers, and in predictions that wait for labels."""
+def test_damaged_values_stop_no_other_model(drill: Drill) -> None:
+    """Damage the index, the records of all producers, and predictions that wait for labels."""
     keys, url = StreamKeys(drill.model), drill.workers[0].url
     with drill.load() as load, drill.redis_client() as client:
         waiting = [{"x": {"a": 1}, "id": f"waits{n}"} for n in range(_WAITING)]

@@ -39,7 +39,7 @@ def replica(fleet: Fleet, link: Proxy) -> Iterator[RedisServer]:
         server.kill()
 
 
-def test_a_failover_that_loses_the_tail_loses_no_more_and_nobody_writes_it_back(
+def test_a_failover_that_loses_the_tail_loses_no_more_and_no_worker_writes_it_back(
     fleet: Fleet, drill: Drill, link: Proxy, replica: RedisServer
 ) -> None:
     old = fleet.server
@@ -57,7 +57,7 @@ def test_a_failover_that_loses_the_tail_loses_no_more_and_nobody_writes_it_back(
         load.until_more()
     done = (
         "replication stalled, primary killed with {} events of its own, replica promoted; what is "
-        "lost is learned when it is sent anew"
+        "lost is learned when it is sent again"
     )
     balance = drill.judge_loss("failover with a lost tail", done, load, recover_s, old.directory)
     assert balance.lost, "the replica had everything: nothing was tried"

@@ -34,7 +34,7 @@ _KINDS = {
 
 
 @pytest.mark.parametrize("kind", _KINDS)
-def test_bodies_of_100_mb_are_refused_and_nobody_else_waits(
+def test_bodies_of_100_mb_are_refused_and_others_do_not_wait(
     fleet: Fleet, drill: Drill, kind: str
 ) -> None:
     with drill.load() as load:
@@ -71,7 +71,7 @@ def _flood(worker: Serving, request: str, headers: str) -> tuple[bytes, int]:
     return answer, highest
 
 
-def test_ten_thousand_connections_that_idle_keep_nobody_from_learning(
+def test_ten_thousand_connections_that_idle_keep_no_other_from_learning(
     fleet: Fleet, drill: Drill
 ) -> None:
     room = resource.getrlimit(resource.RLIMIT_NOFILE)[0] - _SPARE_FILES

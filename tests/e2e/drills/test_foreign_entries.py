@@ -16,7 +16,7 @@ _FOREIGN = 60
 pytestmark = pytest.mark.slow
 
 
-def test_foreign_entries_between_others_are_folded_by_nobody(drill: Drill) -> None:
+def test_foreign_entries_between_others_are_folded_by_no_worker(drill: Drill) -> None:
     keys = StreamKeys(drill.model)
     added = []
     with drill.load() as load, drill.redis_client() as client:

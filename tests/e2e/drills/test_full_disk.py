@@ -144,7 +144,7 @@ def test_valkey_killed_on_a_full_disk(volume: Volume, service: Embedded, drill: 
     drill.judge("embedded: disk full, Valkey killed", done, load, recover_s)
 
 
-def test_what_could_not_be_written_is_kept(volume: Volume, service: Embedded, drill: Drill) -> None:
+def test_unwritten_events_are_kept(volume: Volume, service: Embedded, drill: Drill) -> None:
     with drill.load() as load:
         _rewrite(service)  # so that a write that ends too early leaves a hole
         valkey = service.valkey

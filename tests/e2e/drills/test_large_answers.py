@@ -84,7 +84,7 @@ _FLOODS: dict[str, tuple[str, tuple[str, bytes]]] = {
 
 
 @pytest.mark.parametrize("kind", _FLOODS)
-def test_clients_that_do_not_read_hold_little_and_nobody_waits(
+def test_clients_that_do_not_read_hold_little_and_others_do_not_wait(
     worker: Serving, labels: list[str], kind: str
 ) -> None:
     name, small = _model_of(worker, labels), _model_of(worker, ["a", "b"])

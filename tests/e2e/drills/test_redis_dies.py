@@ -17,9 +17,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.mark.parametrize("fsync", ["always", "everysec"])
-def test_what_was_acknowledged_survives_a_killed_redis(
-    fleet: Fleet, drill: Drill, fsync: str
-) -> None:
+def test_acknowledged_events_survive_a_killed_redis(fleet: Fleet, drill: Drill, fsync: str) -> None:
     fleet.server.fsync = fsync
     with fleet.server.client() as client:
         client.config_set("appendfsync", fsync)

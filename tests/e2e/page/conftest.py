@@ -59,7 +59,7 @@ def client(service: Service) -> Iterator[httpx.Client]:
 
 @pytest.fixture
 def visit(browser: Any, service: Service) -> Iterator[Open]:
-    """Open the page, as often as one likes; in the end nobody may have complained."""
+    """Open the page, as often as one likes; in the end there may be no error."""
     visits: list[Visit] = []
 
     def opened(path: str = "#/", url: str | None = None, **options: Any) -> Visit:

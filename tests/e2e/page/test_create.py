@@ -52,7 +52,7 @@ def test_every_learner_and_step_of_the_schema_has_a_form(visit: Open, client: ht
         here.sees(f'"type": "{kind}"')
 
 
-def test_what_the_service_refuses_is_shown_at_the_field(visit: Open, client: httpx.Client) -> None:
+def test_a_refusal_is_shown_at_the_field(visit: Open, client: httpx.Client) -> None:
     here = visit("#/new")
     here.expected.add(422)
     page = here.page

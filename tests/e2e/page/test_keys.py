@@ -55,7 +55,7 @@ def test_a_key_is_asked_for_and_stays_in_the_tab(
     assert here.page.evaluate("sessionStorage.length") == 0
 
 
-def test_who_gives_no_key_is_asked_once(
+def test_a_user_without_a_key_is_asked_once(
     visit: Open, guarded: tuple[Service, dict[str, str]]
 ) -> None:
     here = visit(url=guarded[0].url)

@@ -87,7 +87,7 @@ def test_calibration_shows_what_came_true(visit: Open, client: httpx.Client) -> 
     assert float(re.findall("Calibration error ([0-9.]+),", note)[0]) == pytest.approx(gap, 1e-3)
 
 
-def test_what_was_learned_before_one_looked_is_there(visit: Open, client: httpx.Client) -> None:
+def test_events_learned_before_the_visit_are_there(visit: Open, client: httpx.Client) -> None:
     path = put(client, "past")
     client.post(f"{path}/learn", json=events(60)).raise_for_status()
     here = watching(visit, "past")
@@ -155,7 +155,7 @@ def test_a_model_that_is_not_there_has_no_commands(visit: Open) -> None:
     here.page.get_by_role("heading", name="Create a model").wait_for()
 
 
-def test_weights_come_by_size_whatever_their_names(visit: Open, client: httpx.Client) -> None:
+def test_weights_come_by_size_under_any_names(visit: Open, client: httpx.Client) -> None:
     path = put(client, "sized")
     x = {"1": 1, "10": 3, "b": -2, "2": 0.10638299999999999}
     here = watching(visit, "sized")

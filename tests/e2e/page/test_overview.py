@@ -50,7 +50,7 @@ def test_a_model_that_cannot_be_served_says_why(visit: Open, client: httpx.Clien
     here.sees("The model was deleted.")
 
 
-def test_nobody_looks_while_the_tab_is_hidden(visit: Open, client: httpx.Client) -> None:
+def test_a_hidden_tab_asks_nothing(visit: Open, client: httpx.Client) -> None:
     client.put("/v1/models/unseen", json=SPEC).raise_for_status()
     here = visit()
     here.page.locator(row("unseen")).wait_for()

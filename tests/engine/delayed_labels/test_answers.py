@@ -230,7 +230,7 @@ def test_ids_are_known_longer_than_events_are(db: redis.Redis, new: NewFace) -> 
     assert faults(face.predict({"id": "a", "x": X})) == (409, ["id"])
 
 
-def test_what_was_learned_whole_is_not_predicted_under_its_id(new: NewFace) -> None:
+def test_an_event_learned_whole_is_not_predicted_under_its_id(new: NewFace) -> None:
     face = new()
     face.learn({"id": "a", "x": X, "y": True})
     assert faults(face.predict({"id": "a", "x": X})) == (409, ["id"])

@@ -34,7 +34,7 @@ CASES: list[tuple[Any, str, str, str, Scenario]] = [
     ),
     (
         *(pending_predictions, "_KEEP", "elseif seen[first + k] then", "elseif false then"),
-        lambda new, _: test_answers.test_what_was_learned_whole_is_not_predicted_under_its_id(new),
+        lambda new, _: test_answers.test_an_event_learned_whole_is_not_predicted_under_its_id(new),
     ),
     (
         *(

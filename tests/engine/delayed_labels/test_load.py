@@ -50,7 +50,7 @@ def _in_parts(call: str, bodies: list[dict[str, Any]], size: int) -> list[Any]:
 
 @pytest.mark.slow
 def test_every_counter_equals_what_was_sent(own_server: RedisServer, own_db: redis.Redis) -> None:
-    """Of all predictions 10 % are never labelled, 10 % twice, 5 % too late."""
+    """Label all predictions but 10 %, 10 % twice, 5 % too late."""
     chance = random.Random(TOTAL)
     workers = [
         ForkedWorker(own_server.url, housekeeping_ms=100, max_staleness_ms=0) for _ in range(2)

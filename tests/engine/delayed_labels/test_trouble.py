@@ -1,4 +1,4 @@
-"""Labels count once, whatever gets lost, killed or stopped."""
+"""Labels count once through losses, kills and stops."""
 
 import json
 import threading
@@ -119,7 +119,7 @@ def test_due_while_redis_was_away_and_after_a_restart_in_mid_retirement(
             agrees_with_its_log(redis, face)
 
 
-def test_what_comes_while_old_predictions_are_retired_waits_its_time(
+def test_a_prediction_kept_while_old_ones_are_retired_waits_its_time(
     own_server: RedisServer,
 ) -> None:
     idle = QUICK | {"housekeeping_ms": 10**9}
@@ -161,7 +161,7 @@ def test_after_an_outage_a_label_is_too_late(own_server: RedisServer) -> None:
 def test_a_clock_set_back_holds_nothing_for_ever(
     own_server: RedisServer, own_db: redis.Redis
 ) -> None:
-    """As after a correction by a year: the ring began in what is the future now."""
+    """Set a clock back by a year: the ring began in a time that is the future now."""
     with serving(own_server.url, **QUICK) as client:
         face = Face("m", client)
         face.create({"late_labels": {"wait_s": 1}})

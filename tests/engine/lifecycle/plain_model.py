@@ -70,7 +70,7 @@ class Plain:
                 fresh.set_state(self.learner.get_state())
                 self.learner = fresh
             case _:
-                raise AssertionError(f"nobody sends {command}")
+                raise AssertionError(f"unknown command {command}")
 
     def state(self) -> dict[str, Any]:
         return _state(self.learner, self.events, self.mistakes, self.frozen) | {

@@ -253,7 +253,7 @@ async def test_an_alias_that_is_known_costs_two_small_reads(one: Worker, two: Wo
     assert (await one.open("a")).name == "a"
 
 
-async def test_an_alias_whose_model_is_gone_can_be_set_anew(one: Worker) -> None:
+async def test_an_alias_whose_model_is_gone_can_be_set_again(one: Worker) -> None:
     for stream in ("s1", "s2"):
         await one.create(stream)
     await one.create("m2", stream="s1")

@@ -63,7 +63,7 @@ class Alias:
             index: Any = client.hgetall("hinged:models")
         stored = json.loads(found)
         names = {json.loads(text).get("uid"): name for name, text in index.items()}
-        self.means = names[stored["uid"]]
+        self.model = names[stored["uid"]]
         self.decisions: list[str] = list(stored["decisions"])
 
 
@@ -76,7 +76,7 @@ async def test_drift_that_all_workers_see_switches_once(
     await two.read("m")
     await until(lambda: not (one.registry._switching._tasks | two.registry._switching._tasks))
     alias = Alias(shared_server)
-    assert alias.means == "b"
+    assert alias.model == "b"
     assert len(alias.decisions) == 1
     for who in (one, two):
         assert (await who.open("live")).name == "b"
@@ -86,7 +86,7 @@ async def test_drift_that_all_workers_see_switches_once(
         await late.read("m")
         await until(lambda: not late.registry._switching._tasks)
     again = Alias(shared_server)
-    assert (again.means, again.decisions) == ("m", alias.decisions)
+    assert (again.model, again.decisions) == ("m", alias.decisions)
 
 
 @pytest.mark.parametrize("saved", [False, True], ids=["in the log", "in the snapshot"])
@@ -108,10 +108,10 @@ async def test_a_worker_that_dies_before_it_switches_is_stood_in_for(
         if saved:
             await one.save("m")
         await one.kill()
-    assert Alias(shared_server).means == "m"
+    assert Alias(shared_server).model == "m"
     async with worker(redis_url) as two:
         await two.read("m")
-        await until(lambda: Alias(shared_server).means == "b")
+        await until(lambda: Alias(shared_server).model == "b")
 
 
 async def test_a_switch_waits_for_a_redis_that_is_away(
@@ -123,10 +123,10 @@ async def test_a_switch_waits_for_a_redis_that_is_away(
         proxy.refuse = True
         proxy.cut()
         await asyncio.sleep(0.4)
-        assert Alias(shared_server).means == "m"
+        assert Alias(shared_server).model == "m"
         assert one.registry._switching._tasks
         proxy.refuse = False
-        await until(lambda: Alias(shared_server).means == "b")
+        await until(lambda: Alias(shared_server).model == "b")
 
 
 async def test_closing_gives_up_a_switch_under_way(
@@ -141,7 +141,7 @@ async def test_closing_gives_up_a_switch_under_way(
     assert one.registry._switching._tasks
     await asyncio.wait_for(one.stop(), 10)
     assert not one.registry._switching._tasks
-    assert Alias(shared_server).means == "m"
+    assert Alias(shared_server).model == "m"
 
 
 async def test_models_that_are_of_no_use_do_not_stop_a_switch(
@@ -155,7 +155,7 @@ async def test_models_that_are_of_no_use_do_not_stop_a_switch(
     with pytest.raises(SetAside):
         await one.open("broken")
     await _drift(one)
-    await until(lambda: Alias(shared_server).means == "b")
+    await until(lambda: Alias(shared_server).model == "b")
 
 
 async def test_drift_without_another_model_is_decided_for_good(
@@ -169,7 +169,7 @@ async def test_drift_without_another_model_is_decided_for_good(
     async with worker(redis_url) as two:
         await two.read("m")
         await until(lambda: not two.registry._switching._tasks)
-    assert Alias(shared_server).means == "m"
+    assert Alias(shared_server).model == "m"
 
 
 async def test_an_old_drift_switches_nothing(
@@ -185,4 +185,4 @@ async def test_an_old_drift_switches_nothing(
         await two.read("m")
         assert not two.registry._switching._tasks
     alias = Alias(shared_server)
-    assert (alias.means, alias.decisions) == ("m", [])
+    assert (alias.model, alias.decisions) == ("m", [])

@@ -121,7 +121,9 @@ def test_names_and_values_that_cannot_be_set_are_refused(
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"learning_rate=1", b"[" * 900 + b"]" * 900])
-def test_what_is_no_json_is_malformed(client: httpx.Client, model: str, body: bytes) -> None:
+def test_a_body_that_is_not_json_is_malformed(
+    client: httpx.Client, model: str, body: bytes
+) -> None:
     answer = client.post(
         f"{model}/configure", content=body, headers={"content-type": "application/json"}
     )
@@ -161,7 +163,7 @@ def test_a_configured_rule_learns_as_the_changed_learner(
 
 
 @pytest.mark.parametrize("what", ["freeze", "unfreeze", "reset", "configure", "restore"])
-def test_a_command_to_nobody_is_not_found(client: httpx.Client, what: str) -> None:
+def test_a_command_to_an_unknown_model_is_not_found(client: httpx.Client, what: str) -> None:
     body = {"configure": {"set": {"C": 1}}, "restore": {"checkpoint": "c"}}.get(what, {})
     assert client.post(f"/v1/models/nobody/{what}", json=body).status_code == 404
 
@@ -199,7 +201,7 @@ def test_a_checkpoint_goes_only_to_a_model_of_the_same_options(
 def test_a_checkpoint_that_cannot_be_read_is_not_restored(
     client: httpx.Client, service: Service, model: str
 ) -> None:
-    """In the log the command would set the model aside for good."""
+    """Refuse a command that in the log would set the model aside for good."""
     client.post(f"{model}/learn", json=[HIT, MISS, HIT])
     uid = client.post(f"{model}/checkpoints", json={"name": "c"}).json()["uid"]
     keys = StreamKeys(model.rpartition("/")[2])

@@ -222,7 +222,7 @@ def test_a_sealed_document_goes_on_as_the_model_does(
 
 
 @pytest.mark.parametrize("forged", FORGED)
-async def test_a_forged_snapshot_is_made_anew_from_the_log(
+async def test_a_forged_snapshot_is_made_again_from_the_log(
     redis_url: str, db: redis.Redis, forged: str
 ) -> None:
     kind, forge = FORGED[forged]

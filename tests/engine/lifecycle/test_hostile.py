@@ -99,7 +99,7 @@ def test_a_hostile_document_is_refused(
     ],
     ids=["pickle", "deep", "deep version", "deep spec", "huge", "list", "empty"],
 )
-def test_what_is_no_document_is_refused(client: httpx.Client, body: bytes) -> None:
+def test_a_body_that_is_not_a_document_is_refused(client: httpx.Client, body: bytes) -> None:
     answer = client.post("/v1/models/imported/import", content=body)
     assert answer.status_code in (400, 422), answer.text
     assert client.get("/v1/models/imported").status_code == 404

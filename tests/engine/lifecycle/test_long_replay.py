@@ -103,7 +103,7 @@ def test_a_long_replay_lets_other_models_answer_and_survives_kills(
         worker.start()
         with client_of(worker) as client:
             resumed = _progress(client)
-            assert resumed > 0.1, "it began anew"
+            assert resumed > 0.1, "it began again"
             _watch(client, 1.0, took)
             assert client.post("/v1/models/again/predict", json={"x": {}}).status_code == 200
             assert _account(client, "again") == _account(client, "m")

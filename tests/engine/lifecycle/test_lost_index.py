@@ -133,7 +133,7 @@ async def test_a_creation_that_a_failover_lost_a_part_of_is_done_again(
 
 
 @pytest.mark.parametrize("held", ["a command", "a checkpoint"])
-async def test_what_a_lost_model_holds_is_not_passed_over(
+async def test_data_of_a_lost_model_are_not_passed_over(
     one: Worker, db: redis.Redis, held: str
 ) -> None:
     await one.create("m")

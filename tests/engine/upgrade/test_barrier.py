@@ -227,7 +227,7 @@ async def test_back_and_forth_with_replicas_that_slept_through_it(
         await forth.kill()
 
 
-async def test_a_failover_that_loses_an_upgrade_which_is_then_made_anew(
+async def test_a_failover_that_loses_an_upgrade_which_is_then_made_again(
     own_server: RedisServer,
 ) -> None:
     """Workers of the new version that folded past the lost one do not go on with its state."""
@@ -351,7 +351,7 @@ async def test_a_frozen_model_and_checkpoints_outlive_an_upgrade(
         assert (await new.state("from"))["events"] == 15
 
 
-async def test_a_damaged_snapshot_behind_an_upgrade_is_not_guessed_but_folded_anew_when_told(
+async def test_a_damaged_snapshot_behind_an_upgrade_is_not_guessed_but_folded_again_when_told(
     redis_url: str, db: redis.Redis
 ) -> None:
     async with workers(redis_url, OLD, NEW, NEW) as (old, new, live):
@@ -377,7 +377,7 @@ async def test_a_damaged_snapshot_behind_an_upgrade_is_not_guessed_but_folded_an
 
 
 @pytest.mark.parametrize("retention_bytes", [10**6, 0])
-async def test_a_state_that_cannot_be_read_is_folded_anew_if_the_log_reaches_back(
+async def test_a_state_that_cannot_be_read_is_folded_again_if_the_log_reaches_back(
     redis_url: str, db: redis.Redis, retention_bytes: int
 ) -> None:
     async with workers(redis_url, OLD, NEW, retention_bytes=retention_bytes) as (old, new):

@@ -60,7 +60,7 @@ ALL: dict[str, dict[str, Any]] = {
     "full-arow": {"learner": {"type": "arow"}, "pipeline": [NUMBERS], "max_features": 1},
 }
 POOLED = {"hedge", "hedge-of-two"}
-"""Those that score otherwise since fold version 3, from the same experts and trust."""
+"""Models that score otherwise since fold version 3, from the same experts and trust."""
 
 
 class Release(Worker):

@@ -1,4 +1,4 @@
-"""Two versions on one Redis, everything at random: who folds, who is handed over, who dies."""
+"""Two versions on one Redis, everything at random: the folding, the handing over, the kills."""
 
 import random
 from collections.abc import Awaitable
@@ -85,7 +85,7 @@ class Schedule(LocalSenders[Versioned]):
 
 
 @pytest.mark.parametrize("seed", range(4))
-async def test_whoever_folds_each_event_counts_once_and_all_agree(
+async def test_each_event_counts_once_and_all_workers_agree(
     redis_url: str,
     shared_server: RedisServer,
     proxy: Proxy,

@@ -144,7 +144,7 @@ def test_columns_that_are_no_features(arrow: Any, write: Write) -> None:
 
 
 def viewed(arrow: Any, cells: list[Any], seen_as: Any, stored: Any = None) -> Any:
-    """Return an array of one type as if it were of another, which nobody checks."""
+    """Return an array of one type as if it were of another, without a check."""
     return arrow.array(cells, stored).view(seen_as)
 
 
@@ -518,7 +518,7 @@ def test_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         source_of(tmp_path / "a.parquet", b"PAR1", label="y")
 
 
-def test_a_whole_number_is_one_id_in_whatever_type_it_comes(arrow: Any, write: Write) -> None:
+def test_a_whole_number_is_one_id_in_every_type(arrow: Any, write: Write) -> None:
     integers = [arrow.int8(), arrow.uint64(), arrow.decimal128(22, 0), arrow.string()]
     floats = [arrow.float32(), arrow.float64(), arrow.decimal128(22, 2), arrow.decimal256(60, 9)]
     texts = ["7", "-2", "123"]

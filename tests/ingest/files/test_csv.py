@@ -102,7 +102,7 @@ def test_fractions_are_no_labels(tmp_path: Path) -> None:
         ("1\r2,1", "is not CSV at line 4"),
     ],
 )
-def test_what_does_not_fit_the_column_is_bad(tmp_path: Path, row: str, reason: str) -> None:
+def test_a_cell_that_does_not_fit_the_column_is_bad(tmp_path: Path, row: str, reason: str) -> None:
     path = tmp_path / "b.csv"
     source = source_of(path, f"a,y\n1,0\n\n{row}\n2,1\n", label="y", sample_rows=1)
     good, bad, after = source.records()

@@ -108,7 +108,7 @@ def test_ids_at_the_end_of_all_ids_begin_a_new_inbox(inbox: Inbox) -> None:
     assert inbox.weights() == learned(rows)
 
 
-def test_an_inbox_that_somebody_deleted_may_count_from_one(inbox: Inbox) -> None:
+def test_a_deleted_inbox_may_count_from_one(inbox: Inbox) -> None:
     rows = events(4)
     with Service(inbox.server.url) as service:
         make(service)
@@ -188,7 +188,7 @@ def test_a_producer_can_write_into_inboxes_and_nothing_else(inbox: Inbox) -> Non
     assert inbox.weights() == learned(rows)
 
 
-def test_what_is_refused_is_counted_by_reason_in_the_metrics(inbox: Inbox) -> None:
+def test_refused_entries_are_counted_by_reason_in_the_metrics(inbox: Inbox) -> None:
     rows = events(2)
     with Service(inbox.server.url, metrics_models=10) as service:
         make(service)

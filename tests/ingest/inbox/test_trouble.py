@@ -46,7 +46,7 @@ KILLS = {0, 1, 4, 5, 8, 9, 12, 13, 16, 17}
 
 
 @pytest.mark.slow
-def test_workers_are_killed_and_redis_starts_anew(inbox: Inbox) -> None:
+def test_workers_are_killed_and_redis_starts_again(inbox: Inbox) -> None:
     random, step = draw(2), 1_000
     workers = [ForkedWorker(inbox.server.url, inbox_poll_ms=20) for _ in range(2)]
     for one in workers:

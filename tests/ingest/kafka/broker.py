@@ -30,7 +30,7 @@ FAST_GROUP = ("--config", "session.timeout.ms=6000", "--config", "heartbeat.inte
 One that only stood still must not be: this broker does not always let it join again.
 """
 ALONE = ("--config", "session.timeout.ms=60000")
-"""A member whose group has no other: nobody waits for it to be missed."""
+"""A member whose group has no other: no reader waits until it is missed."""
 
 
 def _library() -> Any:

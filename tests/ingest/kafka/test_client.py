@@ -38,7 +38,7 @@ def test_what_went_away_while_it_was_paused_is_read_when_it_comes_back(broker: B
     other = ck.Consumer({**shared, "partition.assignment.strategy": "range,roundrobin"})
     other.subscribe(["t"])
     deadline_s = time.monotonic() + 30
-    while log.assigned is not None:  # all is taken away to be dealt out anew
+    while log.assigned is not None:  # all is taken away to be assigned again
         assert time.monotonic() < deadline_s
         log.idle()
         time.sleep(0.05)

@@ -1,4 +1,4 @@
-"""The group's own offsets: for those who watch its lag, and told if they cannot be kept."""
+"""The group's own offsets: for monitoring of its lag, and reported if they cannot be kept."""
 
 from __future__ import annotations
 

@@ -101,9 +101,7 @@ def test_a_zombie_is_refused_and_members_join_and_leave_while_records_come(
     wait_until(lambda: broker.committed("hinged-m", "t", 2) == 600)
 
 
-def test_a_topic_made_anew_in_the_twinkling_of_an_eye(
-    broker: Broker, own_server: RedisServer
-) -> None:
+def test_a_topic_created_again_at_once(broker: Broker, own_server: RedisServer) -> None:
     """The new topic has more records than the old one had before the reader looks again."""
     rows = named(300)
     broker.create("t")
@@ -124,7 +122,7 @@ def test_a_topic_made_anew_in_the_twinkling_of_an_eye(
 def test_two_readers_who_both_believe_that_all_is_theirs(
     broker: Broker, own_server: RedisServer
 ) -> None:
-    """As zombies do all the time: both are in groups of their own, and refused often."""
+    """Run two zombies: each has a group of its own and is refused often."""
     rows = named(3_600)
     broker.create("t", PARTITIONS)
     both = [broker.ingest("--group", f"g{n}", *ALONE, redis_url=own_server.url) for n in range(2)]

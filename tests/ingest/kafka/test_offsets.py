@@ -1,4 +1,4 @@
-"""Offsets are the model's: set back, trimmed away, made anew, far apart."""
+"""Offsets are the model's: set back, trimmed away, created again, far apart."""
 
 from __future__ import annotations
 
@@ -117,7 +117,9 @@ def test_records_gone_before_they_were_learned_stop_it(kafka: Kafka) -> None:
     assert kafka.bring().tally.records == 0
 
 
-def test_a_topic_made_anew_is_another_source(kafka: Kafka, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_topic_created_again_is_another_source(
+    kafka: Kafka, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Also if it has as many records as the old one had."""
     monkeypatch.setattr(source, "_LOOK_EVERY_S", 1.0)
     kafka.create("t")
@@ -142,7 +144,7 @@ def test_where_it_begins_the_first_time(kafka: Kafka) -> None:
     kafka.create("t")
     kafka.put("t", rows(0, 10))
     assert kafka.bring(begin="end").tally.records == 0
-    kafka.put("t", rows(10, 5))  # nobody was there, but its place is kept
+    kafka.put("t", rows(10, 5))  # no reader was there, but its place is kept
     assert kafka.bring(begin="end").tally.learned == 5
     assert numbers(kafka.server) == list(range(10, 15))
 

@@ -56,7 +56,7 @@ def test_an_option_without_a_value_is_refused_and_not_repeated_at_length() -> No
         },
     ],
 )
-def test_what_the_client_refuses_is_told_without_secrets(client: dict[str, str]) -> None:
+def test_refusals_of_the_client_are_told_without_secrets(client: dict[str, str]) -> None:
     options = KafkaOptions("127.0.0.1:1", ("t",), "g", client=client)
     assert "geheim" not in repr(options)
     with pytest.raises(Failed) as refused:

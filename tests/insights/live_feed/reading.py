@@ -17,7 +17,7 @@ Told = tuple[str, dict[str, Any], str | None]
 
 
 class Watcher:
-    """One who watches a model until the end or until it closes."""
+    """A watcher of a model until the end or until it closes."""
 
     def __init__(self, url: str, path: str, **query: Any) -> None:
         self.told: list[Told] = []

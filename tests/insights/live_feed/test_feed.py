@@ -37,7 +37,7 @@ def order(data: dict[str, Any]) -> tuple[int, int, int]:
     return int(ms), int(seq), data["number"]
 
 
-def test_what_one_worker_learns_is_told_by_another(two: tuple[Service, Service]) -> None:
+def test_events_of_one_worker_are_told_by_another(two: tuple[Service, Service]) -> None:
     one, other = two
     rolling = {"type": "rolling", "metric": "accuracy", "window": 1}
     path = put(one, "told", metrics=["accuracy", rolling])
@@ -105,7 +105,7 @@ def test_positions_come_in_order_and_once(two: tuple[Service, Service]) -> None:
         assert "x" not in watcher.of("outcome")[0]
 
 
-def test_what_comes_too_fast_is_counted(two: tuple[Service, Service]) -> None:
+def test_events_that_come_too_fast_are_counted(two: tuple[Service, Service]) -> None:
     one, other = two
     path = put(one, "fast")
     with Watcher(other.url, path) as watcher, one.client() as client:
@@ -182,7 +182,7 @@ def test_too_many_are_refused_and_a_hang_up_frees_a_place(two: tuple[Service, Se
         wait_until(free, 5)
 
 
-def test_who_does_not_read_is_dropped_and_learning_goes_on(
+def test_a_subscriber_that_does_not_read_is_dropped_and_learning_goes_on(
     two: tuple[Service, Service], caplog: pytest.LogCaptureFixture, clock: Clock
 ) -> None:
     one, _ = two

@@ -1,4 +1,4 @@
-"""The largest weights in the live feed: for those who ask, when they moved."""
+"""The largest weights in the live feed: on request, when they moved."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""An operator who changes code but not its version is told, and nothing is folded."""
+"""A change of code without a new version is reported, and nothing is folded."""
 
 from __future__ import annotations
 

@@ -110,11 +110,7 @@ def one_model(build: str, more: str = "") -> str:
             "",
             "another process.*LogisticRegression.*set, whose order differs",
         ),
-        (
-            "preprocessing.StandardScaler()",
-            "",
-            "ends in a StandardScaler, which is not a classifier",
-        ),
+        ("preprocessing.StandardScaler()", "", "ends in a StandardScaler, which is not"),
         ("dict()", "", "makes a dict"),
         ("1 / 0", "", r"build\(\) fails: ZeroDivisionError.*my_models.py, line"),
         ("LogisticRegression()", ", [({'a': 'text'}, True)]", "cannot learn its sample: event 0"),

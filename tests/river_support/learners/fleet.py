@@ -29,7 +29,7 @@ Logged = tuple[str, list[Any], frozenset[int]]
 
 
 class Fleet(LocalSenders[Worker]):
-    """Workers on one stream of which everyone is killed once while clients send events."""
+    """Workers on one stream; each is killed once while clients send events."""
 
     def __init__(self, proxy: Proxy, name: str, mixed: bool, seed: int) -> None:
         self.rng = random.Random(seed)

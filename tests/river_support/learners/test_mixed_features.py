@@ -24,7 +24,7 @@ TAKERS: dict[str, list[dict[str, Any]]] = {
     "RBFSampler": [{"type": "RBFSampler"}],
     "the learner": [{"type": "Discard", "keys": ["b"]}],
 }
-"""Pipelines that take numbers only, by who refuses anything else."""
+"""Pipelines that take numbers only, by the part that refuses anything else."""
 
 
 def told(answer: httpx.Response) -> dict[str, Any]:

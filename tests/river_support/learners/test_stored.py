@@ -243,7 +243,7 @@ def rewrite(client: redis.Redis, name: str, change: Change) -> None:
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_part_is_refused_and_its_model_made_anew_alone(
+def test_a_damaged_part_is_refused_and_its_model_made_again_alone(
     server: RedisServer, grown: dict[str, Any], damage: str
 ) -> None:
     victim, change = DAMAGES[damage]

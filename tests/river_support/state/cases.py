@@ -68,7 +68,7 @@ class Case:
 
 
 def flat(given: Any) -> Any:
-    """Return an output in a form that compares exactly, whatever the order of its keys."""
+    """Return an output in a form that compares exactly, for any order of its keys."""
     if isinstance(given, dict):
         return sorted([repr(key), repr(value)] for key, value in given.items())
     return repr(given)

@@ -195,7 +195,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("value", "message"), REFUSED, ids=[m for _, m in REFUSED])
-def test_what_has_no_stored_form_is_refused_by_name(value: Any, message: str) -> None:
+def test_a_value_without_a_stored_form_is_refused_by_name(value: Any, message: str) -> None:
     with pytest.raises(Unencodable, match=message):
         encode(value)
 

@@ -1,4 +1,4 @@
-"""A worker that is told to stop does so, whatever it was doing."""
+"""A worker that is told to stop does so during any work."""
 
 import asyncio
 import itertools

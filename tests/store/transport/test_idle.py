@@ -1,4 +1,4 @@
-"""A stream on which nothing comes is waited for, whatever the Redis that it is on."""
+"""A wait for a stream without new entries, on any kind of Redis."""
 
 import asyncio
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ LONGER_MS = 5_500
 def holders(
     own_server: RedisServer, trio: SentinelTrio, cluster: Cluster, tmp_path: Path
 ) -> Iterator[list[RedisServer]]:
-    """Of each shape the server that holds the stream."""
+    """The server that holds the stream, of each topology."""
     found = [own_server, trio.servers[0], cluster.primary_of(KEY)]
     binary = server_binaries().get("redis")
     if binary is None or not speaks_tls(binary):

@@ -175,7 +175,7 @@ def test_a_sentinel_failover_under_learning(kind: str, tmp_path: Path, fail: Fai
 def test_a_primary_that_is_none_to_the_sentinels_is_left(
     tmp_path: Path, own_server: RedisServer, own_db: redis.Redis
 ) -> None:
-    """It answers, and takes writes: so it is when it was not told yet, or cannot be."""
+    """Leave a primary that answers and takes writes: it does not know yet that it is none."""
 
     async def course(trio: SentinelTrio) -> None:
         async with connected(trio.url) as connection:
@@ -208,7 +208,9 @@ def test_a_slot_moves_under_learning(tmp_path: Path) -> None:
             assert learning.statuses <= {200, 503}
 
 
-def test_a_slot_that_valkey_moves_at_once_is_refused_to_nobody(cluster: Cluster, name: str) -> None:
+def test_a_slot_that_valkey_moves_at_once_is_refused_to_no_caller(
+    cluster: Cluster, name: str
+) -> None:
     holder, slot = cluster.primary_of(f"{{{name}}}"), key_slot(name.encode())
     other = next(node for node in cluster.nodes if node is not holder)
     where = ("SLOTSRANGE", slot, slot, "NODE", cluster.id_of(other))
@@ -224,7 +226,7 @@ def test_a_slot_that_valkey_moves_at_once_is_refused_to_nobody(cluster: Cluster,
 async def test_a_worker_that_only_predicts_goes_with_a_slot_that_moves(
     cluster: Cluster, name: str, at_once: bool
 ) -> None:
-    """It reads only what it was told of; a model of the next slot keeps the node heard."""
+    """Read only what was announced; a model of the next slot keeps the node heard."""
     slot, quick = key_slot(name.encode()), {"max_staleness_ms": 20}
     beside = next(
         n for n in (f"{name}{i}" for i in range(10**6)) if key_slot(n.encode()) == slot - 1

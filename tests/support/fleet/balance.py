@@ -1,4 +1,4 @@
-"""Outcome of a drill: events sent, acknowledged and learned, and who agrees about it."""
+"""Outcome of a drill: events sent, acknowledged and learned, and whether all agree."""
 
 from __future__ import annotations
 

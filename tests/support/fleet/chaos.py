@@ -51,7 +51,7 @@ TROUBLES |= {
 
 
 class Chaos:
-    """One run; whatever it decides comes from `seed`, timing apart."""
+    """One run; its decisions come from `seed`, timing apart."""
 
     def __init__(
         self, server: RedisServer, copies: Path, seed: int, troubles: dict[str, int] = TROUBLES
@@ -156,9 +156,9 @@ class Chaos:
         try:
             await asyncio.wait_for(one.learn(name, *events), PATIENCE_S)
         except SetAside as error:
-            raise AssertionError("a model that nobody damaged is set aside") from error
+            raise AssertionError("an undamaged model is set aside") from error
         except (*REFUSALS, asyncio.CancelledError) as error:
-            # a worker that is killed answers nobody, or cancels what was being opened
+            # a killed worker does not answer, or cancels what was being opened
             self.happened[f"learn: {type(error).__name__}"] += 1
             return
         self.happened["learn"] += 1
@@ -202,7 +202,7 @@ class Chaos:
         self._epoch += 1
         self.faults.set_back()
         self.acknowledged = set(self._copied)
-        # who comes back late may find other entries under the ids that it knows
+        # a late worker may find other entries under the ids that it knows
         self._resting = self.workers[number]
         await asyncio.sleep(self.random.uniform(0.0, 0.3))
         self._resting = None
@@ -257,7 +257,7 @@ class Chaos:
         try:
             await asyncio.wait_for(step, 5)
         except SetAside as error:
-            raise AssertionError("a model that nobody damaged is set aside") from error
+            raise AssertionError("an undamaged model is set aside") from error
         except (ServiceError, TimeoutError):
             return False
         return True

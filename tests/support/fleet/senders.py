@@ -248,7 +248,7 @@ class LocalSenders(Senders, Generic[W]):
         self._attempts[one].add(task)
         await asyncio.wait([task], timeout=1)
         self._attempts[one].discard(task)
-        if not task.done() or task.cancelled():  # a worker that is killed answers nobody
+        if not task.done() or task.cancelled():  # a killed worker does not answer
             task.cancel()
             self.trouble["unanswered"] += 1
             return None

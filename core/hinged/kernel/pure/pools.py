@@ -93,7 +93,7 @@ class ClassWeights:
 def revived_class(
     weights: Storage, auxiliary: Storage, intercept: float, auxiliary_intercept: float
 ) -> ClassWeights:
-    """Return a class's part of the version in use, compiled or not, whichever was pickled."""
+    """Return a class's part of the version in use, compiled or not, from a pickle of either."""
     from hinged import kernel  # it imports this module
 
     part = kernel.ClassWeights()
@@ -244,7 +244,7 @@ def best(scores: Mapping[Label, float]) -> Label | None:
 def mixed(
     trust: Sequence[float], shares: Sequence[Mapping[Label, float]], labels: Iterable[Label]
 ) -> dict[Label, float]:
-    """Return the log-shares of each class, weighed by the trust in those who tell them."""
+    """Return the log-shares of each class, weighed by the trust in their experts."""
     pool = dict.fromkeys(labels, 0.0)
     for v, share in zip(trust, shares, strict=True):
         for label, value in share.items():

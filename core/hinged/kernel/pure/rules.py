@@ -75,7 +75,7 @@ class Accounting:
 
 
 def revived_accounting(*totals: float) -> Accounting:
-    """Return an accounting of the version in use, compiled or not, whichever was pickled."""
+    """Return an accounting of the version in use, compiled or not, from a pickle of either."""
     from hinged import kernel  # it imports this module
 
     return kernel.Accounting(*totals)  # type: ignore[arg-type]

@@ -64,7 +64,7 @@ def _asked(scope: Scope) -> _Asked:
 
 
 def check_query(scope: Scope) -> None:
-    """Check what only bodies of lines heed, for a call whose body is no lines.
+    """Check the parameters of bodies of lines, for a call with another body.
 
     Raises
     ------

@@ -82,7 +82,7 @@ class Course(abc.ABC, Generic[T]):
         name, uid = self._first.name, self._first.entry.uid
         live_model = self._registry.live(name) or await self._registry.open(name)
         if live_model.entry.uid != uid:
-            raise ModelGone("The model was deleted and created again.")
+            raise ModelGone("The model was deleted and created again. Send the rest again.")
         return live_model
 
 

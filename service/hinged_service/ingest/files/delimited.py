@@ -60,7 +60,7 @@ class Delimited(TextReader):
         return {name: None if name in self._empty else kind for name, kind in self._kinds.items()}
 
     def settle(self, kinds: Mapping[str, Kind]) -> None:
-        """Read columns of which the first cells are all missing as other files have them."""
+        """Read columns whose first cells are all missing as other files have them."""
         self._kinds |= {name: kinds[name] for name in self._empty if name in kinds}
         self._use_kinds()
 

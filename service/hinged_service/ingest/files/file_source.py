@@ -83,7 +83,7 @@ class Source:
         return self._reading.guesses()
 
     def settle(self, kinds: Mapping[str, Kind]) -> None:
-        """Read columns of which the first cells are all missing as other files have them."""
+        """Read columns whose first cells are all missing as other files have them."""
         self._reading.settle(kinds)
 
     def identity(self) -> str:
@@ -173,7 +173,7 @@ def open_source(path: str, options: FileOptions) -> Source:
 
 
 def _signature(name: str) -> _Signature | None:
-    """Return what changes when a file does; `None` for what is no file on a disk."""
+    """Return what changes when a file does; `None` if it is not a file on a disk."""
     if name == "-":
         return None
     try:

@@ -116,7 +116,7 @@ class Lines:
             self._held.append(part)
 
     def _taken(self) -> bytes | None:
-        """Return the line of which all parts were held."""
+        """Return the line whose parts were held."""
         line = b"".join(self._held) if self._size <= MAX_LINE_BYTES else None
         self._held.clear()
         self._size = 0

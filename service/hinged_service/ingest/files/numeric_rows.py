@@ -28,7 +28,7 @@ class Role(NamedTuple):
 
 
 class PlainRows:
-    """Rows of which every feature is a number as JSON writes one.
+    """Rows whose features are all numbers as JSON writes them.
 
     Such a cell goes into the JSON as it stands, and what is logged is what is learned. (30
     columns: 6 µs a row instead of 15 by `csv`, `float` and an encoder.) All other rows are left

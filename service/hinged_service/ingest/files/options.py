@@ -52,7 +52,7 @@ class FileOptions:
         From a label as the file has it to the label to learn. Others are bad records.
     takes
         Tells whether the model has a label: then a label that is text in the file is the one of
-        the model that is written like this, whatever other records hold. Without it the first
+        the model that is written like this, independent of other records. Without it the first
         records decide.
     sample_rows
         How many records decide the types of columns and labels, at least 1.

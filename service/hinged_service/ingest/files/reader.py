@@ -62,7 +62,7 @@ class Reader(ABC):
         return {}
 
     def settle(self, kinds: Mapping[str, Kind]) -> None:  # noqa: B027 - most have no columns
-        """Read columns of which the first cells are all missing as other files have them."""
+        """Read columns whose first cells are all missing as other files have them."""
 
     def blocks(self, start: int) -> Iterator[Block]:
         """Iterate over the records from number `start`; those before a fault come before it."""

@@ -1,4 +1,4 @@
-"""Labels that are whole numbers, of which -1, 0 and 1 may stand for false and true."""
+"""Labels that are whole numbers; -1, 0 and 1 may stand for false and true."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def check_header(names: Sequence[str], options: FileOptions) -> None:
         if _PANDAS_INDEX.fullmatch(name) and name not in asked:
             raise FileError(
                 f"Column {at}, {name}, is the row index of a pandas table: give it the type "
-                "ignore, or number or text if it is to be a feature."
+                "ignore, or number or text to make it a feature."
             )
         if len(name) > MAX_NAME:
             raise FileError(f"Column {at}'s name is over {MAX_NAME} characters: {shown(name)}.")
@@ -219,7 +219,7 @@ class Table:
 
     @property
     def has_more(self) -> bool:
-        """Whether an event has more than features and a label."""
+        """True if an event has more than features and a label."""
         return self._id is not None or self._weight is not None
 
     @property

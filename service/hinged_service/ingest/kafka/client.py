@@ -236,7 +236,7 @@ class KafkaLog:
         self._consumer.resume(self._consumer.assignment())
 
     def passed(self, part: Part, offset: int) -> None:
-        """Note how far a partition is learned, for those who watch the group's lag."""
+        """Note how far a partition is learned, for monitoring of the group's lag."""
         self._passed[part] = offset
 
     def commit(self) -> None:
@@ -265,7 +265,7 @@ class KafkaLog:
         self.generation += 1
 
     def _committed(self, error: ck.KafkaError | None, parts: list[ck.TopicPartition]) -> None:
-        """Let a commit fail, as it is only for those who watch, but tell of one never allowed."""
+        """Let a commit fail, as it is only for monitoring, but report one that is never allowed."""
         for failed in (error, *(part.error for part in parts)):
             if failed is not None and failed.code() in _UNAUTHORISED and not self.commit_refused:
                 self.commit_refused = redacted(failed.str(), self._options.client)

@@ -17,7 +17,7 @@ ENV_PREFIX = "HINGED_KAFKA_"
 ENV_FILE = "HINGED_KAFKA_CONFIG_FILE"
 
 Begin = Literal["beginning", "end"] | int
-"""The beginning of a partition of which nothing was ever taken; a number is a time in ms."""
+"""The beginning of a partition if nothing of it was taken yet; a number is a time in ms."""
 
 _OURS = {
     "bootstrap.servers": "give --bootstrap",
@@ -44,7 +44,7 @@ class KafkaOptions:
     topics, group
         Names of topics; the consumer group.
     begin
-        Where a partition begins of which nothing was ever taken.
+        Where a partition begins if nothing of it was taken yet.
     over_gaps
         Whether to go on where records are gone that were not learned.
     drain

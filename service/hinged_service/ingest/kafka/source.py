@@ -1,7 +1,7 @@
 """Kafka topics as a source: each partition by its offset at the model, never by the group's.
 
 The group only deals out the partitions. A partition is named by cluster, topic id and number,
-so a topic made anew under its old name is another source. Where one stands is in Redis, moved
+so a topic created again under its old name is another source. Where one stands is in Redis, moved
 by the script that appends; on assignment and on every refusal reading begins there. A member
 that lost its partitions and does not know it (a zombie) is refused and looks again.
 """
@@ -40,7 +40,7 @@ T = TypeVar("T")
 async def bring_kafka(
     options: KafkaOptions, shape: Shape, feeder: Feeder, reporter: Reporter
 ) -> dict[str, Any]:
-    """Feed topics, for ever or until they are drained.
+    """Feed topics, without an end or until they are drained.
 
     Raises
     ------
@@ -87,7 +87,7 @@ class _Place(NamedTuple):
 
 
 class _Changed(Exception):
-    """The partitions were dealt out anew, or one stands elsewhere: look again."""
+    """The partitions were assigned again, or one stands elsewhere: look again."""
 
 
 class _Reader:
@@ -145,7 +145,7 @@ class _Reader:
             self._check()
             if found.gaps:
                 await self._feeder.stop.wait(_FIRST_PAUSE_S)
-                raise _Changed  # noqa: TRY301 - one way to begin anew
+                raise _Changed  # noqa: TRY301 - one way to begin again
             if found.records or time.monotonic() >= self._look_s:
                 await self._look()
             for part, records in found.records.items():
@@ -208,7 +208,7 @@ class _Reader:
         return f"kafka:{self._cluster}:{topic_id}:{part.number}"
 
     async def _begin(self, part: Part) -> int:
-        """Return where a partition begins of which nothing was taken yet."""
+        """Return where a partition begins if nothing of it was taken yet."""
         begin = self._options.begin
         low, high = await self._patiently(lambda: self._log.span(part))
         if isinstance(begin, int):

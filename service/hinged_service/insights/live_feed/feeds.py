@@ -43,7 +43,7 @@ class Feeds:
         weights: bool = False,
         reach: Reach = EVERYTHING,
     ) -> Subscriber:
-        """Return a new subscriber to a model or alias, who has to leave in the end.
+        """Return a new subscriber to a model or alias, which must leave in the end.
 
         Parameters
         ----------
@@ -74,7 +74,7 @@ class Feeds:
         if self.open_count >= self._most:
             raise Busy(
                 f"{self._most} live feeds are open on this worker, as many as max_live_feeds "
-                "allows.",
+                "allows. Try again.",
                 retry_after_s=10,
             )
         hub = self._hubs.get(name)

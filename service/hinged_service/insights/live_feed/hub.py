@@ -32,7 +32,7 @@ _TELL_S = 60.0
 _TOP_WEIGHTS = 20
 _MANY_FEATURES = 10_000
 _WEIGHING_SHARE = 0.02
-"""Of the time at most, so that a model of a million weights does not slow its worker down."""
+"""The most of the time, so that a model of a million weights does not slow its worker down."""
 
 
 class Hub:
@@ -65,7 +65,7 @@ class Hub:
 
     def join(self, features: bool, weights: bool, reach: Reach) -> Subscriber:
         """Return a new subscriber; its first message is the present state of the model."""
-        reach.check(self._live_model.name, f"the model that {self.name!r} means")
+        reach.check(self._live_model.name, f"the model that {self.name!r} points to")
         subscriber = Subscriber(features, weights, reach, self._log_slow, self._leave)
         self._subscribers.append(subscriber)
         told = model_message(self.name, self._live_model)
@@ -162,12 +162,12 @@ class Hub:
         return None
 
     async def _follow(self) -> None:
-        """Go on with the model that the name means now.
+        """Go on with the model that the name points to now.
 
         Raises
         ------
         NotFound
-            There is none, or one made anew.
+            There is none, or it was deleted and created again.
 
         """
         found = await self._registry.open(self.name)
@@ -175,7 +175,7 @@ class Hub:
             return
         same = found.entry.uid == self._live_model.entry.uid
         if not same and self._live_model.name == self.name:
-            raise NotFound("The model was deleted and created again.")
+            raise NotFound("The model was deleted and created again. Subscribe again.")
         last = self._last
         self._unwatch()
         self._watch(found)

@@ -28,7 +28,7 @@ def message(event: str, data: Any, position: str | None = None) -> bytes:
 
 
 def model_message(name: str, live_model: LiveModel) -> bytes:
-    """Return the model that a watched name means."""
+    """Return the model that a watched name points to."""
     position = str(live_model.position)
     data = live.LiveModel(name, live_model.name, live_model.entry.uid, position)
     return message("model", data, position)

@@ -85,7 +85,7 @@ class Subscriber:
             self._some.set()
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        """Yield what is to be sent, comments while there is nothing, until the end."""
+        """Yield the messages to send until the end, comments while there are none."""
         while True:
             while self._chunks:
                 chunk = self._chunks.popleft()
@@ -100,7 +100,7 @@ class Subscriber:
                 yield b": still here\n\n"
 
     def leave(self) -> None:
-        """Stop watching; to be called once whatever happened."""
+        """Stop watching; call it once, also after an error."""
         self.ended = True
         self._chunks.clear()
         self._on_leave(self)

@@ -1,4 +1,4 @@
-"""A classifier of the operator's own, asked and taught so that what it raises does no harm."""
+"""A classifier of the operator's own, called so that its exceptions do no harm."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def custom_learner(
 class CustomClassifier(RiverClassifier):
     """A classifier that takes features of any kind.
 
-    Whatever it raises when it is asked refuses the event. Features that are no numbers
+    Any exception of a prediction refuses the event. Features that are no numbers
     are first taught to an untrained copy, the first time a name has such a value: what
     raises there refuses the event too, before anything has changed.
 
@@ -85,7 +85,7 @@ class CustomClassifier(RiverClassifier):
                 return {self.model.predict_one(dict(x)): 1.0}
         except (hinged.InvalidEvent, MemoryError):
             raise
-        except BaseException as error:  # noqa: BLE001 - whatever the operator's code raises
+        except BaseException as error:  # noqa: BLE001 - all that the operator's code may raise
             raise self._refusal(error) from None
 
     def is_positive(self, x: Checked) -> bool:
@@ -112,7 +112,7 @@ class CustomClassifier(RiverClassifier):
             raise self._refusal(error) from None
 
     def _refusal(self, error: BaseException) -> hinged.InvalidEvent:
-        """Return the refusal of an event for what was raised; raise what is no answer to it."""
+        """Return the refusal of an event for an exception; raise it if it is no refusal."""
         panic = type(error).__name__ == "PanicException"  # of River's Rust, and no Exception
         if not (panic or isinstance(error, Exception)):
             raise error

@@ -67,7 +67,7 @@ def _declared(source: str) -> object:
             module = _imported(name, source, function)
     except StartupError:
         raise
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever that code raises
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - all that code may raise
         raise StartupError(f"{source} cannot be loaded: {explained(error)}") from None
     call = getattr(module, function, None)
     if not callable(call):

@@ -1,4 +1,4 @@
-"""The estimators that a classifier is made of, and which of them differ between two states."""
+"""The estimators of a classifier, and those that differ between two states."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Part(NamedTuple):
 
 
 Parts = list[Part]
-"""A classifier and all in it, each before what stands in it."""
+"""A classifier and its parts, each before its own parts."""
 
 
 def parts_of(classifier: object) -> Parts:

@@ -19,7 +19,7 @@ _scaled: Callable[..., dict[Any, Any]] = preprocessing.StandardScaler.transform_
 
 
 def mend() -> None:
-    """Let Select and TFIDF keep the order of the event, and StandardScaler bear questions.
+    """Let Select and TFIDF keep the order of the event, and StandardScaler accept predictions.
 
     This holds for all of the process. Doing it again changes nothing.
     """

@@ -1,4 +1,4 @@
-"""Trials of a custom model before it is served: it must hold what hinged promises.
+"""Trials of a custom model before it is served: it must keep the promises of hinged.
 
 No prediction may change it, its state must survive being stored, and the same events must
 lead to the same state, in any process.
@@ -84,7 +84,7 @@ def _built(name: str, model: CustomModel) -> Served:
     """Return a model's classifier, built twice to see that it is the same."""
     try:
         fresh, again = model.build(), model.build()
-    except Exception as error:  # noqa: BLE001 - whatever the operator's code raises
+    except Exception as error:  # noqa: BLE001 - all that the operator's code may raise
         _refuse(name, f"build() fails: {explained(error)}")
     _check_type(name, fresh)
     try:

@@ -13,7 +13,7 @@ _served: dict[str, Served] = {}
 
 
 def install(setting: str | None) -> None:
-    """Load, check and serve the models of the setting `models`; those of before are gone.
+    """Load, check and serve the models of the setting `models` instead of earlier ones.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""A learner of a model whose events a River classifier learns: what binary and multiclass share."""
+"""River classifiers as learners of a model: the common part of binary and multiclass."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ class Adaptor:
     def _account(
         self, x: Checked, kept: Checked, margin: float, mistake: bool
     ) -> tuple[bool, float]:
-        """Count an event that was to be learned; return whether it was, and its hinge loss."""
+        """Count an event to learn; return whether it was learned, and its hinge loss."""
         account = self.accounting
         account.events += 1
         account.mistakes += mistake
@@ -203,7 +203,7 @@ def restored_names(saved: object, cap: int) -> Checked:
     except DamagedState as error:
         raise hinged.InvalidState(str(error)) from None
     if set(map(type, names)) - {str}:
-        raise hinged.InvalidState("a stored feature name is no text")
+        raise hinged.InvalidState("a stored feature name is not text")
     if len(names) < len(saved) or len(names) > cap:
         raise hinged.InvalidState(f"the names must be different and at most {cap}")
     return names

@@ -158,10 +158,10 @@ class RiverClassifier:
         if shown is not None:
             weights, intercept = shown["weights"], shown["intercept"]
             if set(map(type, weights)) - {str}:
-                raise ValueError("the name of a weight is no text")
+                raise ValueError("the name of a weight is not text")
             numbers = (intercept, *weights.values())
             if set(map(type, numbers)) - {float, int}:
-                raise ValueError("a weight is no number of Python's")
+                raise ValueError("a weight is not a Python number")
             if not all(abs(number) <= _HEAVIEST for number in numbers):
                 raise ValueError("a weight is too large")
         self.probabilities(dict.fromkeys(islice(names, _PROBED), 0.0))

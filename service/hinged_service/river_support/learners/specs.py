@@ -42,7 +42,7 @@ class _River(RiverSpec):
 
     subpackage: ClassVar[str]
     names: ClassVar[int] = 10_000
-    """The most feature names, whatever the model's spec allows."""
+    """The most feature names, also if the model's spec allows more."""
     bounds: ClassVar[tuple[str, ...]] = ()
     """Fields that are no parameters of River's class."""
     fixed: ClassVar[dict[str, int]] = {}
@@ -123,7 +123,7 @@ class _Penalised(StrictModel):
     @model_validator(mode="after")
     def _stable(self) -> _Penalised:
         if self.l2 * self.optimizer.lr > 1.0:
-            raise ValueError("l2 * lr must be at most 1, or the penalty throws weights about")
+            raise ValueError("l2 * lr must be at most 1, or the penalty overshoots 0")
         return self
 
 
@@ -146,7 +146,7 @@ class PAClassifierSpec(_Binary):
     """River's passive-aggressive classifier; learns 100,000 names at most.
 
     River leaves the intercept out of the norm, so that mode 0, and mode 2 with a C
-    above 0.5, can throw it ever farther; hinged's `passive_aggressive` has them.
+    above 0.5, can make it grow without a bound; hinged's `passive_aggressive` has them.
     """
 
     type: Literal["PAClassifier"]
@@ -211,7 +211,7 @@ class _NaiveBayes(_Multiclass):
 class GaussianNBSpec(_NaiveBayes):
     """River's naive Bayes with a normal distribution per class and feature; 10,000 names at most.
 
-    A feature that an event leaves out says nothing.
+    An absent feature has no effect.
     """
 
     type: Literal["GaussianNB"]
@@ -277,7 +277,7 @@ class HoeffdingTreeClassifierSpec(_Multiclass):
     delta: float = Field(1e-7, gt=0, lt=1, description="The risk of a wrong split.")
     tau: float = Field(0.05, ge=0, le=1, description="Split anyway when the bound is below this.")
     leaf_prediction: Literal["mc", "nb", "nba"] = Field(
-        "nba", description="The majority class, naive Bayes, or whichever did better."
+        "nba", description="The prediction: majority class, naive Bayes, or the better one."
     )
 
     @property
@@ -340,7 +340,7 @@ class BaggingClassifierSpec(_River):
 
     type: Literal["BaggingClassifier"]
     subpackage: ClassVar[str] = "river.ensemble"
-    model: Bagged = Field(description="The classifier of which there are many.")
+    model: Bagged = Field(description="The classifier of each member.")
     n_models: int = Field(10, ge=2, le=50, description="The members.")
     seed: int = Field(ge=0, lt=2**63, description="Seed of the draws; always the same ones.")
 

@@ -33,7 +33,7 @@ _METHODS = {"_random_weights": "feature_extraction.kernel_approx.RBFSampler"}
 
 
 def function_of(name: str) -> Callable[..., Any] | None:
-    """Return what a default factory may call by its stored name, `None` if there is none such.
+    """Return the function of a default factory by its stored name, `None` if it is not allowed.
 
     The stored name of each is its `__qualname__`.
     """
@@ -61,7 +61,7 @@ def method_name(function: object) -> str | None:
 def product(factory: Callable[[], Any]) -> tuple[Any, ...]:
     """Return what a default factory makes, or nothing if to make it would change something.
 
-    Raises whatever the factory raises.
+    Raises the errors of the factory.
     """
     if method_name(factory) is not None:
         return ()

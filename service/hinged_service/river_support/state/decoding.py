@@ -185,7 +185,7 @@ class _Decoder:
     def _vector(self, factory: object, names: object, values: object) -> object:
         data = self._items(names, values)
         if not fits(data, dict[Any, float]):
-            raise DamagedState("a stored vector holds what is no number")
+            raise DamagedState("a stored vector holds a value that is not a number")
         return VectorDict(data, self._factory(factory))
 
     def _fill(self, number: int) -> None:

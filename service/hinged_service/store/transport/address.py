@@ -147,7 +147,7 @@ def _options(query: str, shape: Shape, tls: bool) -> dict[str, Any]:
     for name, value in parse_qsl(query, keep_blank_values=True):
         if name not in known:
             raise StartupError(
-                "The Redis URL is wrong: it has an option that is none. Known in this form are "
+                "The Redis URL is wrong: it has an unknown option. In this form you may use "
                 f"{', '.join(known)}."
             )
         found[name] = known[name](value)

@@ -37,7 +37,7 @@ class Answering:
         self._failed_at_s = 0.0
 
     def failed(self, kind: str, text: str) -> Unavailable:
-        """Count a command that was not carried out by the kind of failure; return what to raise."""
+        """Count a failed command by the kind of failure; return the error to raise."""
         self._observer.redis_failed(kind)
         self._failed_at_s = time.monotonic()
         if kind == "no_writes":

@@ -21,7 +21,7 @@ _LOADING = "Redis is still loading its data."
 _NO_WRITES = "Redis takes no writes: {}."
 _REFUSED = "Redis refuses the user or the password of the configured address: {}."
 _BUSY = "Redis is busy with a script or a module: {}."
-_ELSEWHERE = "Redis sends on to another node: is HINGED_REDIS_URL a redis+cluster:// address?"
+_ELSEWHERE = "Redis redirects to another node: for a cluster, use a redis+cluster:// address."
 _CLUSTER = "Redis cannot serve that part of its keys now: {}."
 _OTHER = "Redis did not carry out a command: {}."
 
@@ -37,7 +37,7 @@ OF_SERVER: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
         "READONLY": ("no_writes", _NO_WRITES),
         "NOREPLICAS": ("no_writes", _NO_WRITES),
         "BUSY": ("busy", _BUSY),
-        "UNKILLABLE": ("busy", _BUSY),  # this and the next answer those who stop a script
+        "UNKILLABLE": ("busy", _BUSY),  # this and the next answer callers that stop a script
         "NOTBUSY": ("busy", _BUSY),
         "NOSCRIPT": ("server", _OTHER),  # the text is sent then; only that may be refused again
         "EXECABORT": ("server", _OTHER),  # hinged sends no MULTI; a proxy before Redis may
@@ -95,7 +95,7 @@ _OF_ARGUMENTS = ("Invalid stream ID", "value is not an integer", "no such key")
 
 @contextlib.contextmanager
 def translated(answering: Answering) -> Iterator[None]:
-    """Raise `Unavailable` for what may end without a change of the command, and count it.
+    """Raise `Unavailable` for errors that may pass with the same command, and count them.
 
     It is `Refused` if the user has not the right, or the password is wrong.
     """

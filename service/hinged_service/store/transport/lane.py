@@ -61,7 +61,7 @@ class Seen(msgspec.Struct, eq=False, weakref=True):
 
 
 UNSEEN: Final = Seen(Pulse(-1e9))
-"""Of what was never read, or may be another's."""
+"""The pulse of a stream that was never read, or may be another's."""
 
 
 class Lane(asyncio.Protocol):
@@ -167,7 +167,7 @@ class Lane(asyncio.Protocol):
         self._out.clear()
 
     def cut(self) -> None:
-        """Close the connection; who waits gets an error, as when it was lost."""
+        """Close the connection; waiting callers get an error, as when it was lost."""
         if self.open:
             self._transport.abort()
         self.connection_lost(None)
@@ -184,7 +184,7 @@ class Lane(asyncio.Protocol):
         self.open = True
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Tell all who wait."""
+        """Tell all callers that wait."""
         self.open = False
         self.doubt()
         for answer, *_ in self._sent:

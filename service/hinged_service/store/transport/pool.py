@@ -59,7 +59,7 @@ class Pool:
     much as the whole exchange with Redis, and its clients repeat a command whose answer they
     missed.
 
-    Besides there is one connection that commands share, as `lane` makes it.
+    One more connection is shared by commands, as `lane` makes it.
     """
 
     def __init__(

@@ -133,7 +133,7 @@ class Sentinels:
                 return connection
         if failure is not None:
             raise failure
-        raise NoPrimary(f"No Sentinel names a primary {self._service!r} that is one.")
+        raise NoPrimary(f"No Sentinel names a server of {self._service!r} that is a primary.")
 
     def _look(self) -> asyncio.Task[list[Place]]:
         """Ask the Sentinels; a caller meanwhile gets the same answer."""

@@ -29,7 +29,7 @@ _CLOCK_S: Final = 2.0
 
 
 class Condition(NamedTuple):
-    """The state of a server, as far as it matters to what it keeps.
+    """The state of a server, as far as its data depend on it.
 
     Each text tells what is wrong and what to do, and is empty if nothing is.
 
@@ -95,8 +95,8 @@ async def inspect(server: Pool, of_cluster: bool) -> Condition:
     return Condition(
         name,
         _fault(name, info),
-        f"{name} has no append-only file: what it learned since its last dump is lost when it "
-        "stops. Set appendonly yes."
+        f"{name} has no append-only file: events since its last dump are lost when it stops. "
+        "Set appendonly yes."
         if volatile
         else "",
         _TEARS.format(name) if tears else "",

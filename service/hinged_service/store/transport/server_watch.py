@@ -20,7 +20,7 @@ class ServerWatch:
     Attributes
     ----------
     warnings
-        Risks to what they keep, none of which keeps the service from work.
+        Risks to their data; the service works in spite of them.
 
     """
 
@@ -64,7 +64,7 @@ class ServerWatch:
             )
             if text
         ]
-        if self._told("redis fault", fault, "Redis loses nothing of the log any more.", bad=True):
+        if self._told("redis fault", fault, "Redis keeps the whole log again.", bad=True):
             raise StartupError(fault)
 
     def _told(self, key: str, text: str, over: str, *, bad: bool = False) -> str:

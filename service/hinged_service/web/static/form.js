@@ -140,7 +140,7 @@ export class Forms {
     if (real.length === 1 && !real[0].properties) return this.part({ ...real[0], ...about }, path, name);
     if (real.every((one) => ["string", "integer", "boolean", "number"].includes(one.type) || one.const !== undefined || one.type === "array") && real.some((one) => one.type === "array")) return this.#values(schema, path, name);
     const titles = real.map((one) => (one.title?.replace(/Spec$/, "") ?? one.type) + (one.type === "number" ? " (a number)" : ""));
-    const select = h("select", null, h("option", { value: "" }, "as by default"), real.map((one, i) => h("option", { value: i }, one.properties ? titles[i] : (one.enum ? "one of" : one.type))));
+    const select = h("select", null, h("option", { value: "" }, "default"), real.map((one, i) => h("option", { value: i }, one.properties ? titles[i] : (one.enum ? "one of" : one.type))));
     const holder = h("div");
     let part = null;
     const show = () => {

@@ -87,7 +87,7 @@ export class History {
     this.confusion.set(key, (this.confusion.get(key) ?? 0) + 1);
   }
 
-  /** Take in events of the past, the newest first, of which no outcome is known. */
+  /** Take in events of the past, the newest first, without outcomes. */
   addPast(events) {
     const known = new Set(this.outcomes.map((one) => `${one.position}/${one.number}`));
     const more = events.filter((one) => !known.has(`${one.position}/${one.number}`)).reverse();

@@ -34,7 +34,7 @@ _SUBPACKAGES = frozenset(
         "utils",
     )
 )
-"""Those of River whose classes are stored, and hinged. Nothing else is ever imported here."""
+"""The packages whose classes are stored: some of River, and hinged. Only these are imported."""
 
 
 def entry_of(kind: type) -> Entry | None:

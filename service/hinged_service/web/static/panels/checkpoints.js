@@ -1,4 +1,4 @@
-// States kept for good, and the way back to them.
+// Checkpoints, and the way back to them.
 
 import { call, get, modelPath, Problem } from "../api.js";
 import { announce, card, h, put, say } from "../dom.js";

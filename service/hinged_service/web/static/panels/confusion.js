@@ -1,4 +1,4 @@
-// Which label was taken for which.
+// The confusion matrix: true labels against predicted ones.
 
 import { card, h, put, say } from "../dom.js";
 import { count, label } from "../format.js";

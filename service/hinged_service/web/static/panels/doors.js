@@ -1,4 +1,4 @@
-// Records that sources brought in vain: duplicates and dead letters, by door and reason.
+// Records that the model did not learn: duplicates and dead letters, by door and reason.
 
 import { card, h, put } from "../dom.js";
 import { count } from "../format.js";
@@ -6,7 +6,7 @@ import { count } from "../format.js";
 /** Counts by door. */
 export function doorsPanel() {
   const list = h("dl", { class: "facts" });
-  const node = card("Records in vain", null, list);
+  const node = card("Records not learned", null, list);
   node.hidden = true;
   return {
     node,

@@ -1,4 +1,4 @@
-// Two features, the events of late, and the boundary that the model draws between them.
+// Two features, the latest events, and the boundary that the model draws between them.
 
 import { call, modelPath, Problem } from "../api.js";
 import { Plane } from "../charts/plane.js";

@@ -16,7 +16,7 @@ function vectors(weights) {
 /** A bar chart of the largest weights. */
 export function weightsPanel() {
   const bars = new Bars({ title: "The largest weights" });
-  const choice = h("select", { "aria-label": "Of which class" });
+  const choice = h("select", { "aria-label": "Class of the weights" });
   const intercept = h("p", { class: "soft" });
   const sides = h("p", { class: "sides" });
   choice.hidden = true;
@@ -30,7 +30,7 @@ export function weightsPanel() {
     const [, one] = all[Math.max(0, choice.selectedIndex)] ?? all[0] ?? ["", { weights: {}, intercept: 0 }];
     const largest = Object.entries(one.weights).sort(([, a], [, b]) => Math.abs(b) - Math.abs(a)).slice(0, MOST);
     bars.draw(largest);
-    say(intercept, largest.length ? `Length of a bar: the weight, which is what 1 of the feature adds to the score. Intercept ${signed(one.intercept)}.` : "No weights yet: they come with the first update.");
+    say(intercept, largest.length ? `The length of a bar is the weight: 1 of the feature adds this to the score. Intercept ${signed(one.intercept)}.` : "No weights yet: they come with the first update.");
   }
 
   choice.addEventListener("change", draw);

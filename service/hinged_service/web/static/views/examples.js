@@ -32,7 +32,7 @@ export const EXAMPLES = [
   {
     key: "xor",
     title: "XOR",
-    about: "True if exactly one is. No line separates these corners: the perceptron goes on making mistakes for ever, and its line never settles.",
+    about: "True if exactly one is. No line separates these corners: the perceptron keeps making mistakes, and its line never settles.",
     spec: { learner: { type: "perceptron" } },
     events: xor,
   },
