@@ -44,16 +44,20 @@ def _cut(value: Any, top: int | None, skip: int) -> Any:
     parts = {name: _cut(part, top, skip) for name, part in value.items() if name != "weights"}
     if "weights" not in value:
         return parts
-    last = None if top is None else skip + top
-    return {"weights": dict(itertools.islice(_ranked(value["weights"], last), skip, last)), **parts}
+    weights = value["weights"]
+    last = len(weights) if top is None else min(skip + top, len(weights))
+    return {
+        "weights": dict(itertools.islice(_ranked(weights, last), min(skip, last), last)),
+        **parts,
+    }
 
 
-def _ranked(weights: dict[str, float], last: int | None) -> Iterable[tuple[str, float]]:
+def _ranked(weights: dict[str, float], last: int) -> Iterable[tuple[str, float]]:
     """Return the items by rank, the first `last` at least.
 
     No step is long: one sort of all would not let other threads run until its end.
     """
-    if last is not None and last <= _SORTED_AT_ONCE:
+    if last <= _SORTED_AT_ONCE:
         return heapq.nsmallest(last, weights.items(), key=_rank)
     items = iter(weights.items())
     runs = []
