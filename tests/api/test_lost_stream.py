@@ -10,6 +10,7 @@ from tests.support.redis_server import RedisServer
 from tests.support.running import serving
 
 MODEL = "/v1/models/m"
+PATIENT = QUICK | {"append_timeout_ms": 2_000}
 
 
 @pytest.mark.parametrize("part", ["log", "meta"])
@@ -22,7 +23,7 @@ def test_a_lost_part_of_a_stream(
     loaded: bool,
 ) -> None:
     key = f"hinged:{{m}}:{part}"
-    with serving(own_server.url, **QUICK) as client:
+    with serving(own_server.url, **PATIENT) as client:
         client.put(MODEL, json=SPEC)
         client.put("/v1/models/n", json=SPEC)
         client.post(f"{MODEL}/learn", json=EVENT)
@@ -37,7 +38,7 @@ def test_a_lost_part_of_a_stream(
             assert f"Redis lost the {part}" in check_problem(command, 503)["detail"]
     if not loaded:
         own_db.delete(key)
-    with serving(own_server.url, **QUICK) as client:
+    with serving(own_server.url, **PATIENT) as client:
         refused = client.post(f"{MODEL}/learn", json=EVENT)
         assert f"Redis lost the {part}" in check_problem(refused, 503)["detail"]
         beside = SPEC | {"stream": "m"}
