@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from hinged.base import LinearClassifier
+from hinged.binary import BinaryLinearClassifier
 from hinged.errors import InvalidEvent, InvalidState
 from hinged.events import Label
 from hinged.frames import Frame, Series
@@ -314,6 +315,16 @@ def check_explanation_sums_to_score(model: LinearClassifier) -> None:
         assert math.isclose(parts, model.score_one(x), rel_tol=1e-9, abs_tol=1e-12)
 
 
+def check_served_score_is_the_score(model: LinearClassifier) -> None:
+    """Compare a binary rule's `_served_score`, by which a follower predicts, with its score."""
+    if not isinstance(model, BinaryLinearClassifier):
+        return
+    rows = _rows(model, 40)
+    _taught(model, rows)
+    for x, _ in rows:
+        assert model._served_score(x) == model.score_one(x)
+
+
 def check_missing_is_absent(model: LinearClassifier) -> None:
     """Learn and predict with NaN and `None`: as if the feature were absent."""
     one, other = model.clone(), model.clone()
@@ -467,6 +478,7 @@ CHECKS: tuple[Check, ...] = (
     check_changed_names_are_noted,
     check_predictions_change_nothing,
     check_explanation_sums_to_score,
+    check_served_score_is_the_score,
     check_missing_is_absent,
     check_bad_events_are_refused,
     check_batch_equals_sequence,

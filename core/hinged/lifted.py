@@ -102,6 +102,9 @@ class Lifted(BinaryLinearClassifier):
         """Return the learner's score of what is made of `x`."""
         return self.lifted.score_one(self._lift(finite_features(x)))
 
+    def _served_score(self, x: Event) -> float:
+        return self.score_one(x)
+
     def predict_one(self, x: Event, **kwargs: object) -> bool:
         """Return the learner's label for what is made of `x`."""
         return self.lifted.predict_one(self._lift(finite_features(x)))

@@ -20,7 +20,7 @@ from hinged.vector import Event, Numbers
 
 def test_every_learner_passes(learner: LinearClassifier) -> None:
     found = list(checks.yield_checks(learner, river=False))
-    assert len(found) == 14
+    assert len(found) == 15
     for check in found:
         check(learner.clone())
 
@@ -202,5 +202,5 @@ def test_a_fault_names_its_check_and_skips_are_left_out() -> None:
 
     names = [checks.name_of(check) for check in checks.yield_checks(Skipping(), river=False)]
     assert "check_outcomes_are_honest" not in names
-    assert len(names) == 13
+    assert len(names) == 14
     assert math.isfinite(Skipping().score_one({}))
