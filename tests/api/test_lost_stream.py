@@ -32,6 +32,9 @@ def test_a_lost_part_of_a_stream(
             answer = client.post(f"{MODEL}/predict", json={"x": {"a": 1}})
             assert answer.status_code == 200
             assert answer.json()["score"] == 2.0, "from memory"
+            kept = client.post(f"{MODEL}/predict", json={"id": "p", "x": {"a": 1}})
+            if part == "meta":
+                assert "Redis lost the meta" in check_problem(kept, 503)["detail"]
             refused = client.post(f"{MODEL}/learn", json=EVENT)
             assert f"Redis lost the {part}" in check_problem(refused, 503)["detail"]
             command = client.post(f"{MODEL}/reset")

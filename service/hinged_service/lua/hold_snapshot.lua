@@ -10,6 +10,7 @@
 
 local stored = redis.call('HGET', KEYS[2], ARGV[1])
 if not stored then return {'gone'} end
+if redis.call('EXISTS', KEYS[1]) == 0 then error({err = 'STREAMLOST meta'}) end
 local position = words(stored)
 local field = 'hold:' .. ARGV[1]
 local hold = redis.call('HGET', KEYS[1], field)

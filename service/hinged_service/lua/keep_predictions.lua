@@ -18,6 +18,7 @@ local KeepRefusal = {OTHER_FEATURES = 1, LABELLED = 2, TOO_MANY_WAIT = 3, WAITED
 local meta, log, followers = KEYS[1], KEYS[2], KEYS[3]
 local uid = ARGV[1]
 if redis.call('HEXISTS', followers, uid) == 0 then return {'gone'} end
+if redis.call('HEXISTS', meta, 'last') == 0 then error({err = 'STREAMLOST meta'}) end
 local now = redis.call('TIME')
 local now_ms = now[1] * 1000 + math.floor(now[2] / 1000)
 local slots = {}

@@ -9,6 +9,7 @@
 
 local MOST_NOTED = 100
 if redis.call('HEXISTS', KEYS[2], ARGV[1]) == 0 then return 0 end
+if redis.call('EXISTS', KEYS[1]) == 0 then error({err = 'STREAMLOST meta'}) end
 if ARGV[2] ~= '' then redis.call('HSET', KEYS[1], 'damaged:' .. ARGV[1], ARGV[2]) end
 for i = 3, math.min(#ARGV, 2 + MOST_NOTED) do
   redis.call('HSET', KEYS[1], 'foreign:' .. ARGV[i], '1')
