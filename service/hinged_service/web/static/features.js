@@ -56,7 +56,7 @@ function mode(values) {
 }
 
 const AFFINE = new Set(["StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler", "Select", "Discard", "StatImputer"]);
-const CURVED = new Set(["auto", "hedge", "curved", "custom"]);
+const CURVED = new Set(["auto", "hedge", "curved", "quadratic", "custom"]);
 
 /** Whether a model's score is affine in each feature, so that the corners of a plane tell all. */
 export function isAffine(spec) {
