@@ -8,6 +8,7 @@ import pickle
 import random
 import sys
 from collections.abc import Callable, Iterable
+from statistics import fmean
 from typing import Any
 
 import pandas as pd
@@ -127,10 +128,13 @@ def test_one_accepted_1e4_does_not_spoil_the_next_thousand_events(make: Any) -> 
 @pytest.mark.parametrize("make", LEARNERS.values(), ids=LEARNERS)
 @pytest.mark.parametrize("rows", [phishing, hyperplane, breast_cancer])
 def test_not_worse_than_the_standard_scaler(make: Any, rows: Callable[[], Rows]) -> None:
-    stream = rows()
-    standard: Any = preprocessing.StandardScaler()
-    # in one order of Phishing a perceptron may be 0.01 off; of nine orders the mean is 0.001 off
-    assert accuracy(AutoScaler(), make(), stream) > accuracy(standard, make(), stream) - 0.015
+    """In the mean of three orders: one order tells little of a perceptron."""
+    stream, chance, lead = rows(), random.Random(5), []
+    for _ in range(3):
+        ours = accuracy(AutoScaler(), make(), stream)
+        lead.append(ours - accuracy(preprocessing.StandardScaler(), make(), stream))
+        chance.shuffle(stream)
+    assert fmean(lead) > -0.01
 
 
 def test_breast_cancer_needs_no_scaler_of_ones_own() -> None:
