@@ -89,7 +89,10 @@ def test_head_is_get_without_the_body(service: Service, model: str) -> None:
     with service.client() as client:
         statuses = set()
         for path in paths(client, model):
-            got, head = client.get(path), client.head(path)
+            for _ in range(3):  # a document tells its age while Redis is slow
+                got, head = client.get(path), client.head(path)
+                if fields(head.headers, path) == fields(got.headers, path):
+                    break
             assert (head.status_code, head.content) == (got.status_code, b""), path
             assert fields(head.headers, path) == fields(got.headers, path), path
             statuses.add(head.status_code)

@@ -90,6 +90,7 @@ def router(settings: LimitSettings) -> APIRouter:
         live_model = await open_model(request.scope, registry_of(request), model)
         if live_model.status.caught_up or at_least is not None:
             live_model = await fresh(request, model, at_least)
+        stale_s = live_model.freshness.staleness_s()  # not with the time that the rest takes
         progress, counts = await live_model.freshness.progress(), await live_model.delayed.counts()
         damaged = tuple(Damage(what, at) for at, what in (await live_model.damage()).items())
         doors = await live_model.doors()
@@ -117,7 +118,7 @@ def router(settings: LimitSettings) -> APIRouter:
             classes=tuple(fold.answers.classes()),
             calibrated=entry.spec.calibrated,
             snapshot=live_model.stored,
-            stale_s=live_model.freshness.staleness_s(),
+            stale_s=stale_s,
             damaged=damaged,
         )
 
