@@ -378,6 +378,24 @@ def test_models_set_back_before_the_first_entry_are_told_not_passed_over(
     assert weights(own_server) == learned([*rows, *events(1)[:running]])
 
 
+def test_an_offset_that_goes_while_a_reader_waits_is_told(
+    own_server: RedisServer, queue: RedisServer
+) -> None:
+    """As when the models' Redis is set back while the reader asks nothing of it."""
+    rows = events(101)
+    add(queue, rows[:100])
+    assert reader(own_server, queue, "a", "--drain", "--from", "start").end()[0] == 0
+    waiting = reader(own_server, queue, "a")
+    add(queue, rows[100:], first_id=101)
+    wait_until(lambda: taken(own_server) == 101)
+    with own_server.client() as client:
+        assert client.delete("hinged:{m}:offsets")
+    code, summary, told = waiting.end()
+    assert (code, summary["learned"]) == (1, 1), told
+    assert "--from start" in told
+    assert weights(own_server) == learned(rows)
+
+
 def test_a_group_of_others_may_be_gone_on_from_which_is_told(
     own_server: RedisServer, queue: RedisServer
 ) -> None:

@@ -397,7 +397,12 @@ class _Reader:
             await self.resume()
 
     async def _catch_up(self) -> None:
-        self._offset = await self._feeder.offset(self._rules.source)
+        """Take over the offset that others may have moved; begin anew if it is gone."""
+        offset = await self._feeder.offset(self._rules.source)
+        if self._offset and not offset:  # the models' Redis was set back
+            await self.resume()
+        else:
+            self._offset = offset
 
     async def forget_idle(self) -> None:
         """Remove consumers that killed readers left, once what was pending for them is taken."""
