@@ -31,12 +31,13 @@ class Volume:
         self.data = path / "data"
         self._filler = path / "filler"
 
-    def fill(self) -> None:
-        """Take every free byte."""
+    def fill(self, spare: int = 0) -> None:
+        """Take every free byte but for `spare`."""
         with self._filler.open("wb", buffering=0) as filler:
             for size in (2**20, 4096, 1):
                 while _took(filler.fileno(), size):
                     pass
+            filler.truncate(filler.tell() - spare)
 
     def make_room(self) -> None:
         """Give them back."""
@@ -148,7 +149,7 @@ def test_unwritten_events_are_kept(volume: Volume, service: Embedded, drill: Dri
     with drill.load() as load:
         _rewrite(service)  # so that a write that ends too early leaves a hole
         valkey = service.valkey
-        volume.fill()
+        volume.fill(spare=_RESERVE // 2)  # enough for the events of the others until it comes
         wide = {"id": "wide", "x": {f"w{i}-{'x' * 200}": 1 for i in range(9_000)}, "y": True}
         load.sent["wide"], load.first_s["wide"] = wide, time.monotonic()
 
@@ -158,7 +159,7 @@ def test_unwritten_events_are_kept(volume: Volume, service: Embedded, drill: Dri
                 load.acknowledged["wide"] = answer.json()["position"]
             return answer.status_code == 200
 
-        acknowledged = learn_wide()  # unless an event of the others met the full disk before
+        acknowledged = learn_wide()
         wait_until(lambda: _metric(service, "hinged_disk_unwritten_bytes") > 0)
         assert service.stop() == _UNSAVED
         assert not gone(valkey)
