@@ -4,6 +4,9 @@ The HTTP parser frames every request. If all that a head says is plain, and no a
 its own, the request is held back until the parser has read the bytes that came. If these end with
 its body, the call gets it at once. A request that is incomplete, that another one follows,
 or that the call does not take is given to uvicorn, as if it had not been held back.
+
+Clients send the same fields again and again. Those that the parser has read in a whole request, and
+that were plain, need not be read again: what they say is known by their bytes.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from time import perf_counter
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from starlette.types import Scope
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
@@ -23,10 +26,14 @@ __all__ = ["NO_HEADERS", "FastPath", "FastPathProtocol", "Headers", "PlainCall",
 
 MAX_BODY_BYTES: Final = 2**16
 """Most bytes of a body: a larger one gains nothing."""
-_MAX_KNOWN = 4_096
+_MAX_KNOWN = 16_384
 _MAX_FIELDS = 64
-_TARGET = re.compile(rb"/v1/models/([A-Za-z0-9._~-]+)/([a-z]+)")
-"""No character of it has a meaning: neither query, nor fragment, nor escape."""
+_MAX_READ = 4_096
+_MAX_FIELDS_BYTES = 1_024
+_HEAD_END = b"\r\n\r\n"
+_LINE: Final = b"POST %b HTTP/1.1"
+_PLAIN_LINE = re.compile(rb"POST (/v1/models/([A-Za-z0-9._~-]+)/([a-z]+)) HTTP/1\.1")
+"""No character of its target has a meaning: neither query, nor fragment, nor escape."""
 _UNLIKE = frozenset(b"content-encoding expect transfer-encoding upgrade".split())
 """Headers that ask for something."""
 
@@ -71,6 +78,25 @@ class PlainCall(Protocol):
         ...
 
 
+class PlainFields(NamedTuple):
+    """The fields of a plain head, as a list and those that matter here by themselves."""
+
+    headers: Headers
+    host: bytes | None
+    key: bytes | None
+    body_bytes: int
+
+
+class PlainTarget(NamedTuple):
+    """The target of a plain head: the call, and the name of the model."""
+
+    call: PlainCall
+    model: str
+
+
+PlainHead = tuple[PlainTarget, PlainFields]
+
+
 class FastPath:
     """The part of the fast path that all connections share.
 
@@ -102,11 +128,12 @@ class FastPath:
         self.answered = answered
         self._calls = {name.encode(): call for name, call in calls.items()}
         self._is_allowed = is_allowed
-        self._known: dict[tuple[bytes | None, bytes | None, bytes], tuple[PlainCall, str]] = {}
+        self._known: dict[tuple[bytes | None, bytes | None, bytes], PlainTarget] = {}
+        self._read: dict[bytes, PlainFields] = {}
         self._start: tuple[Headers, bytes, bytes] = ([], b"", b"")
 
-    def plain_call(self, url: bytes, headers: Headers) -> tuple[PlainCall, str] | None:
-        """Return call and model of a POST of HTTP/1.1 if all about its head is plain."""
+    def plain_head(self, url: bytes, headers: Headers) -> PlainHead | None:
+        """Return the head of a POST of HTTP/1.1 if all about it is plain."""
         fields = dict(headers)
         size = fields.get(b"content-length", b"")
         if (
@@ -117,26 +144,57 @@ class FastPath:
             or not (size.isdigit() and int(size) <= MAX_BODY_BYTES)
         ):
             return None
-        asked = fields.get(b"host"), fields.get(b"authorization"), url
-        return self._known.get(asked) or self._new(asked, headers)
+        host, key = fields.get(b"host"), fields.get(b"authorization")
+        return self._head(_LINE % url, PlainFields(headers, host, key, int(size)))
 
-    def _new(
-        self, asked: tuple[bytes | None, bytes | None, bytes], headers: Headers
-    ) -> tuple[PlainCall, str] | None:
-        """Return call and model for a host, a key and a path that were not asked for before."""
-        url = asked[2]
-        parts = _TARGET.fullmatch(url)
-        call = None if parts is None else self._calls.get(parts[2])
+    def known_head(self, data: bytes) -> PlainHead | None:
+        """Return the head of these bytes if its fields were remembered, and they are a request."""
+        line_end = data.find(b"\r\n")
+        head_end = data.find(_HEAD_END, line_end) + len(_HEAD_END)
+        fields = self._read.get(data[line_end:head_end])
+        if fields is None or head_end + fields.body_bytes != len(data):
+            return None
+        return self._head(data[:line_end], fields)
+
+    def remember(self, data: bytes, url: bytes, fields: PlainFields) -> None:
+        """Take note of the fields of a head that the parser has read in `data`.
+
+        They are not looked for if `data` is more than the request, or if its lines end in
+        another way.
+        """
+        line = _LINE % url
+        head_end = data.find(_HEAD_END, len(line)) + len(_HEAD_END)
+        if (
+            data.startswith(line + b"\r\n")
+            and head_end + fields.body_bytes == len(data)
+            and head_end - len(line) <= _MAX_FIELDS_BYTES
+        ):
+            if len(self._read) >= _MAX_READ:
+                self._read.clear()
+            self._read[data[len(line) : head_end]] = fields
+
+    def _head(self, line: bytes, fields: PlainFields) -> PlainHead | None:
+        """Return a head of plain fields if its first line is plain, too."""
+        asked = fields.host, fields.key, line
+        target = self._known.get(asked)
+        if target is None:
+            target = self._asked_first(line, fields.headers)
+            if target is None:
+                return None
+            if len(self._known) >= _MAX_KNOWN:
+                self._known.clear()
+            self._known[asked] = target
+        return target, fields
+
+    def _asked_first(self, line: bytes, headers: Headers) -> PlainTarget | None:
+        """Return the target of a line that was not asked for before by this host and key."""
+        parts = _PLAIN_LINE.fullmatch(line)
+        call = None if parts is None else self._calls.get(parts[3])
         if parts is None or call is None:
             return None
-        path = url.decode("latin-1")
+        path = parts[1].decode("ascii")
         scope = {"method": "POST", "http_version": "1.1", "path": path, "headers": headers}
-        if not self._is_allowed(scope):
-            return None
-        if len(self._known) >= _MAX_KNOWN:
-            self._known.clear()
-        found = self._known[asked] = call, parts[1].decode("ascii")
-        return found
+        return PlainTarget(call, parts[2].decode("ascii")) if self._is_allowed(scope) else None
 
     def answer(self, defaults: Headers, body: bytes, more: Headers) -> bytes:
         """Return a good answer with `more` headers and a newline at its end.
@@ -160,14 +218,18 @@ class FastPathProtocol(BoundedProtocol):
     """
 
     _fast_path: FastPath
-    _call: PlainCall
+    _target: PlainTarget
+    _fields: PlainFields
     _began_s: float
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._is_fast = self._held = self._whole = False
-        self._model = ""
+        self._is_between = True
+        """True while the parser has read whole requests only."""
         self._body = self._unread = b""
+        self._unparsed = b""
+        """The request under way, if the parser has not read it."""
 
     def connection_made(self, transport: Any) -> None:
         """Begin a connection."""
@@ -182,31 +244,54 @@ class FastPathProtocol(BoundedProtocol):
             self._unread += data
             self.flow.pause_reading()
             return
+        was_between = self._is_between
+        if was_between and self._is_next():
+            head = self._fast_path.known_head(data)
+            if head is not None:
+                self._heard = True
+                self._heads += 1
+                self._target, self._fields = head
+                self._body, self._unparsed = data[len(data) - self._fields.body_bytes :], data
+                if not self._is_answered():
+                    self._give_up()
+                return
         super().data_received(data)
-        if self._held and not (self._whole and self._is_answered()):
-            self._give_up()
+        if self._held:
+            if was_between and self._whole:
+                self._fast_path.remember(data, self.url, self._fields)
+            if not (self._whole and self._is_answered()):
+                self._give_up()
+
+    def _is_next(self) -> bool:
+        """Tell whether the next request may be held back: no answer is due before its own."""
+        cycle = self.cycle
+        return (
+            self._is_fast
+            and (cycle is None or (cycle.response_complete and not cycle.more_body))
+            and not (self._ends or self.flow.write_paused)
+        )
 
     def on_message_begin(self) -> None:
         """Begin a head."""
+        self._is_between = False
         if self._held:
             self._give_up()
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
         """End a head: hold its request back if it is plain and nothing is due before it."""
-        parser, cycle = self.parser, self.cycle
+        parser = self.parser
         if (
-            self._is_fast
-            and (cycle is None or (cycle.response_complete and not cycle.more_body))
+            self._is_next()
             and parser.get_method() == b"POST"
             and parser.get_http_version() == "1.1"
             and parser.should_keep_alive()
-            and not (self._ends or self.flow.write_paused)
         ):
-            found = self._fast_path.plain_call(self.url, self.headers)
-            if found is not None:
-                self._call, self._model = found
-                self._held, self._whole, self._body, self._in_head = True, False, b"", False
+            head = self._fast_path.plain_head(self.url, self.headers)
+            if head is not None:
+                self._target, self._fields = head
+                self._held, self._whole, self._in_head = True, False, False
+                self._body = self._unparsed = b""
                 return
         super().on_headers_complete()
 
@@ -219,6 +304,7 @@ class FastPathProtocol(BoundedProtocol):
 
     def on_message_complete(self) -> None:
         """End a request."""
+        self._is_between = True
         if self._held:
             self._whole = True
         else:
@@ -232,6 +318,12 @@ class FastPathProtocol(BoundedProtocol):
     def _give_up(self) -> None:
         """Give the request held back to uvicorn, with what came of its body."""
         self._held = False
+        unparsed, self._unparsed = self._unparsed, b""
+        if unparsed:
+            self._is_fast = False
+            super().data_received(unparsed)
+            self._is_fast = True
+            return
         super().on_headers_complete()
         if self._body:
             super().on_body(self._body)
@@ -252,7 +344,7 @@ class FastPathProtocol(BoundedProtocol):
         control.bytes += size
         self._owes = True
         try:
-            self._held = not self._call.at_once(self._model, self._body, self)
+            self._held = not self._target.call.at_once(self._target.model, self._body, self)
         except Exception:  # the ordinary way meets it again, and tells it
             if not self._owes:
                 raise
@@ -268,11 +360,11 @@ class FastPathProtocol(BoundedProtocol):
         path.control.bytes -= len(self._body)
         if status is not None:
             self.server_state.total_requests += 1
-            path.answered("POST", self._call.path, status, perf_counter() - self._began_s)
+            path.answered("POST", self._target.call.path, status, perf_counter() - self._began_s)
 
     def copied_scope(self) -> Scope:
         """Return a scope of the request under way, for what reads its headers."""
-        return {"headers": self.headers}
+        return {"headers": self._fields.headers}
 
     def send(self, body: bytes, more: Headers = NO_HEADERS) -> None:
         """Give the good answer to the request under way."""
