@@ -20,6 +20,7 @@ from hinged.vector import Event, Features, Numbers, saturated
 
 __all__ = [
     "DEFAULT_CLASSES",
+    "MulticlassByParts",
     "MulticlassClassifier",
     "admitted_class",
     "best",
@@ -32,13 +33,11 @@ DEFAULT_CLASSES = 1_000
 Part = TypeVar("Part")
 
 
-class MulticlassClassifier(LinearClassifier, Generic[Part]):
+class MulticlassClassifier(LinearClassifier):
     """A multiclass classifier that learns one event at a time.
 
-    Every class has a part of its own, which gives its score; the label is the class
-    of the highest score, of equal ones the class seen first. The rival of an event is
-    the best wrong class. The first event of all has no prediction and no rival:
-    neither right nor a mistake.
+    It scores every class; the label is the class of the highest score, of equal ones the
+    class seen first.
 
     Parameters
     ----------
@@ -51,40 +50,27 @@ class MulticlassClassifier(LinearClassifier, Generic[Part]):
     ----------
     accounting : Accounting
         Events, mistakes, updates and losses so far; the margin is the score of
-        the event's class minus that of its rival.
+        the event's class minus that of its rival, the best wrong class.
     clock : int
         Events of weight above 0 so far.
 
     """
 
-    _serves_raw = True
-    """True if the scores that learn are also those that predict."""
-
     def __init__(self, fit_intercept: bool, max_classes: int | None) -> None:
         super().__init__(fit_intercept)
         self.max_classes = checked_cap("max_classes", max_classes)
-        self._parts: dict[Label, Part] = {}
 
     @property
     def _multiclass(self) -> bool:
         return True
 
     @property
+    @abc.abstractmethod
     def classes(self) -> list[Label]:
         """The classes in the order in which they were seen."""
-        return list(self._parts)
 
     def _known_classes(self) -> list[Label]:
         return self.classes
-
-    @abc.abstractmethod
-    def _new_part(self) -> Part:
-        """Return the part of a new class, tracked if this learner is."""
-
-    def _add_class(self, label: Label, x: Numbers) -> float:
-        """Add a class, and return its score for the event that brought it."""
-        self._parts[label] = self._new_part()
-        return 0.0
 
     @abc.abstractmethod
     def scores_one(self, x: Event) -> dict[Label, float]:
@@ -101,6 +87,70 @@ class MulticlassClassifier(LinearClassifier, Generic[Part]):
             Naming the feature that is neither missing nor a finite real number.
 
         """
+
+    @abc.abstractmethod
+    def _check_label(self, y: Hashable) -> Label:
+        """Return the label as plain Python, or raise `InvalidEvent`; nothing changes."""
+
+    def score_one(self, x: Event) -> float:
+        """Return the score of the predicted class; 0 while no class is known."""
+        return max(self.scores_one(x).values(), default=0.0)
+
+    def predict_one(self, x: Event, **kwargs: object) -> Label | None:
+        """Return the class of the highest score, the first seen of equals; `None` without one."""
+        return best(self.scores_one(x))
+
+    def predict_proba_one(self, x: Event, **kwargs: object) -> dict[Label, float]:
+        """Return the softmax of the scores by class; `{}` while no class is known.
+
+        Not calibrated (`Calibrated` does that): it orders classes, and sums to 1. It is
+        never NaN; 1 for the only class known, else neither 0 nor 1.
+        """
+        return softmax(self.scores_one(x))
+
+    def explain_one(self, x: Event, y: Label | None = None) -> Features:
+        """Return what each feature adds to the score of a class, the intercept under `INTERCEPT`.
+
+        Parameters
+        ----------
+        x
+            Feature names to finite real numbers.
+        y
+            A known class; by default the predicted one.
+
+        """
+        y = self.predict_one(x) if y is None else y
+        return {n: v * w for n, (v, w) in self.contributions(checked_features(x), y).items()}
+
+
+class MulticlassByParts(MulticlassClassifier, Generic[Part]):
+    """A multiclass classifier in which every class has a part of its own, which gives its score.
+
+    The rival of an event is the best wrong class. The first event of all has no prediction
+    and no rival: neither right nor a mistake. Parameters and attributes are those of
+    `MulticlassClassifier`.
+    """
+
+    _serves_raw = True
+    """True if the scores that learn are also those that predict."""
+
+    def __init__(self, fit_intercept: bool, max_classes: int | None) -> None:
+        super().__init__(fit_intercept, max_classes)
+        self._parts: dict[Label, Part] = {}
+
+    @property
+    def classes(self) -> list[Label]:
+        """The classes in the order in which they were seen."""
+        return list(self._parts)
+
+    @abc.abstractmethod
+    def _new_part(self) -> Part:
+        """Return the part of a new class, tracked if this learner is."""
+
+    def _add_class(self, label: Label, x: Numbers) -> float:
+        """Add a class, and return its score for the event that brought it."""
+        self._parts[label] = self._new_part()
+        return 0.0
 
     @abc.abstractmethod
     def _raw_scores(self, x: Event) -> tuple[Numbers, dict[Label, float]]:
@@ -149,36 +199,6 @@ class MulticlassClassifier(LinearClassifier, Generic[Part]):
         if updated:
             account.updates += 1
         return y_pred, score, mistake, updated, loss
-
-    def score_one(self, x: Event) -> float:
-        """Return the score of the predicted class; 0 while no class is known."""
-        return max(self.scores_one(x).values(), default=0.0)
-
-    def predict_one(self, x: Event, **kwargs: object) -> Label | None:
-        """Return the class of the highest score, the first seen of equals; `None` without one."""
-        return best(self.scores_one(x))
-
-    def predict_proba_one(self, x: Event, **kwargs: object) -> dict[Label, float]:
-        """Return the softmax of the scores by class; `{}` while no class is known.
-
-        Not calibrated (`Calibrated` does that): it orders classes, and sums to 1. It is
-        never NaN; 1 for the only class known, else neither 0 nor 1.
-        """
-        return softmax(self.scores_one(x))
-
-    def explain_one(self, x: Event, y: Label | None = None) -> Features:
-        """Return what each feature adds to the score of a class, the intercept under `INTERCEPT`.
-
-        Parameters
-        ----------
-        x
-            Feature names to finite real numbers.
-        y
-            A known class; by default the predicted one.
-
-        """
-        y = self.predict_one(x) if y is None else y
-        return {n: v * w for n, (v, w) in self.contributions(checked_features(x), y).items()}
 
     def _check_label(self, y: Hashable) -> Label:
         return admitted_class(y, self._parts, self.max_classes)

@@ -13,6 +13,7 @@ from hinged.events import Label, checked_weight, finite_features
 from hinged.kernel import judged, log_probabilities, mixed
 from hinged.multiclass import (
     DEFAULT_CLASSES,
+    MulticlassByParts,
     MulticlassClassifier,
     admitted_class,
     best,
@@ -31,10 +32,9 @@ from hinged.vector import Event, Features, Numbers
 __all__ = ["MulticlassHedge", "default_multiclass_pool"]
 
 Scores = dict[Label, float]
-Multiclass = MulticlassClassifier[Any]
 
 
-class MulticlassHedge(MulticlassClassifier[None]):
+class MulticlassHedge(MulticlassByParts[None]):
     """A pool of multiclass learners: trust by mistakes, probabilities by temperature.
 
     Expert i scores class k with s_ik and holds the trust v_i, all of them summing to
@@ -102,7 +102,7 @@ class MulticlassHedge(MulticlassClassifier[None]):
 
     def __init__(
         self,
-        models: Sequence[Multiclass] | None = None,
+        models: Sequence[MulticlassClassifier] | None = None,
         learning_rate: float = 0.1,
         share: float = 0.001,
         max_classes: int | None = DEFAULT_CLASSES,
@@ -130,7 +130,7 @@ class MulticlassHedge(MulticlassClassifier[None]):
         yield {"models": [MulticlassPerceptron(), MulticlassAROW()]}
 
     @property
-    def experts(self) -> tuple[Multiclass, ...]:
+    def experts(self) -> tuple[MulticlassClassifier, ...]:
         """The learned experts, in the order of `models`."""
         return tuple(self._experts)
 
@@ -252,7 +252,7 @@ class MulticlassHedge(MulticlassClassifier[None]):
 
 def default_multiclass_pool(
     max_classes: int | None = DEFAULT_CLASSES, max_features: int | None = None
-) -> list[Multiclass]:
+) -> list[MulticlassClassifier]:
     """Return the learners that a multiclass hedge takes if it is given none, capped each."""
     caps: dict[str, Any] = {"max_classes": max_classes, "max_features": max_features}
     return [
@@ -264,7 +264,7 @@ def default_multiclass_pool(
     ]
 
 
-def _checked(model: object) -> Multiclass:
+def _checked(model: object) -> MulticlassClassifier:
     """Return a multiclass learner of this package, or raise `InvalidParameter`."""
     if isinstance(model, MulticlassClassifier):
         return model
