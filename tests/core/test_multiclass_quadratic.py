@@ -16,6 +16,7 @@ from hinged import (
     MulticlassQuadratic,
     OneVsRest,
 )
+from hinged.multiclass_hedge import _linear_pools
 from tests.core.test_quadratic import accuracy
 
 Rows = list[tuple[dict[Any, float], str]]
@@ -104,6 +105,7 @@ def test_a_flag_takes_no_room_for_a_square() -> None:
 def test_it_learns_middle_values_which_no_linear_learner_does() -> None:
     assert accuracy(MulticlassAROW(), rings()) < 0.5
     assert accuracy(MulticlassQuadratic(), rings()) > 0.7
+    assert accuracy(MulticlassHedge(), rings()) > 0.7
 
 
 def test_an_overflowing_update_is_left_out() -> None:
@@ -124,6 +126,36 @@ def test_its_classes_are_bounded_by_the_learner() -> None:
         with pytest.raises(hinged.InvalidEvent, match="all 2 are taken"):
             one.learn_one({"a": 2.0}, "C")
     assert model.max_classes == 2
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_hedge_of_a_pool_before_goes_on_with_it(number: int) -> None:
+    before = MulticlassHedge(_linear_pools(1_000, None)[number])
+    for x, y in rings(50):
+        before.learn_one(x, y)
+    again = MulticlassHedge()
+    again.set_state(before.get_state())
+    assert [type(one) for one in again.experts] == [type(one) for one in before.experts]
+    for x, y in rings(20):
+        assert again.predict_learn_one(x, y) == before.predict_learn_one(x, y)
+    assert isinstance(MulticlassHedge().experts[-1], MulticlassQuadratic)
+
+
+def test_a_hedge_of_named_experts_takes_no_other() -> None:
+    before = MulticlassHedge(_linear_pools(1_000, None)[0]).get_state()
+    with pytest.raises(hinged.InvalidState):
+        MulticlassHedge([MulticlassAROW()]).set_state(before)
+
+
+def test_auto_goes_on_with_the_pool_that_it_was_saved_with() -> None:
+    before = hinged.Auto()
+    before._many = MulticlassHedge(_linear_pools(1_000, None)[0])
+    for x, y in rings(50):
+        before.learn_one(x, y)
+    again = hinged.Auto()
+    again.set_state(before.get_state())
+    for x, y in rings(20):
+        assert again.predict_learn_one(x, y) == before.predict_learn_one(x, y)
 
 
 def test_only_a_multiclass_learner_with_weights_is_taken() -> None:

@@ -54,6 +54,7 @@ _MOST_TERMS = 5_000_000
 _EXPERTS = len(default_pool())
 _EXPERT_RULES = _EXPERTS + 1  # one of them has twice the features
 _MULTICLASS_EXPERTS = len(default_multiclass_pool())
+_MULTICLASS_RULES = _MULTICLASS_EXPERTS + 1  # likewise
 
 _RULE_US = 0.5  # per feature: an own rule predicts and learns
 _STAGE_US = 0.5  # per feature that a stage gives
@@ -238,11 +239,11 @@ def _own_learner(learner: object, width: int, at: str, factors: list[Factor]) ->
         factors.append(Factor(f"{at}.models", count, f"are {count} experts"))
         experts = learner.models or ()
         us = sum(_own_learner(one, width, at, []) for one in experts) or rule_us * (
-            _MULTICLASS_EXPERTS if of_many else _EXPERT_RULES
+            _MULTICLASS_RULES if of_many else _EXPERT_RULES
         )
         if isinstance(learner, HedgeSpec) and learner.curved:
             us += 2 * _own_learner(_CURVED, width, at, [])
         return us
     if isinstance(learner, AutoSpec):
-        return (_SCALED_US + _EXPERT_RULES * _RULE_US) * width + _MULTICLASS_EXPERTS * rule_us
+        return (_SCALED_US + _EXPERT_RULES * _RULE_US) * width + _MULTICLASS_RULES * rule_us
     return rule_us
