@@ -22,6 +22,7 @@ __all__ = [
     "DEFAULT_CLASSES",
     "MulticlassByParts",
     "MulticlassClassifier",
+    "Scored",
     "admitted_class",
     "best",
     "checked_class",
@@ -31,6 +32,11 @@ __all__ = [
 
 DEFAULT_CLASSES = 1_000
 Part = TypeVar("Part")
+Scored = tuple[Numbers, dict[Label, float], dict[Label, float]]
+"""An event, its scores by the weights that learn, and by those that predict.
+
+A score is infinite if it is beyond the floats.
+"""
 
 
 class MulticlassClassifier(LinearClassifier):
@@ -91,6 +97,20 @@ class MulticlassClassifier(LinearClassifier):
     @abc.abstractmethod
     def _check_label(self, y: Hashable) -> Label:
         """Return the label as plain Python, or raise `InvalidEvent`; nothing changes."""
+
+    @abc.abstractmethod
+    def _scored(self, x: Event) -> Scored:
+        """Return the event, cleaned if need be, and its scores."""
+
+    @abc.abstractmethod
+    def _learn_scored(self, scored: Scored, y: Label, w: float) -> Fields:
+        """Account for an event of checked label and weight, then learn it, as `_learn` does."""
+
+    def _learn(self, x: Event, y: Hashable, w: float) -> Fields:
+        label = self._check_label(y)
+        if type(w) is not float or w != 1.0:
+            w = self.check_weight(w)
+        return self._learn_scored(self._scored(x), label, w)
 
     def score_one(self, x: Event) -> float:
         """Return the score of the predicted class; 0 while no class is known."""
@@ -169,12 +189,12 @@ class MulticlassByParts(MulticlassClassifier, Generic[Part]):
     ) -> bool:
         """Let the classes learn the event; return whether any moved."""
 
-    def _learn(self, x: Event, y: Hashable, w: float) -> Fields:
-        label = self._check_label(y)
-        if type(w) is not float or w != 1.0:
-            w = self.check_weight(w)
-        numbers, scores = self._raw_scores(x)
-        served = scores if self._serves_raw else self._served_from(numbers, scores)
+    def _scored(self, x: Event) -> Scored:
+        numbers, raw = self._raw_scores(x)
+        return numbers, raw, raw if self._serves_raw else self._served_from(numbers, raw)
+
+    def _learn_scored(self, scored: Scored, y: Label, w: float) -> Fields:
+        numbers, scores, served = scored
         y_pred = best(served)
         score = 0.0 if y_pred is None else saturated(served[y_pred])
         account = self.accounting
@@ -182,12 +202,12 @@ class MulticlassByParts(MulticlassClassifier, Generic[Part]):
         if w == 0.0:
             return y_pred, score, False, False, 0.0
         self.clock += 1
-        mistake = y_pred is not None and y_pred != label
+        mistake = y_pred is not None and y_pred != y
         if mistake:
             account.mistakes += 1
         norm = norm_of(numbers)
         account.add_norm(norm, self._constant)
-        own = scores.pop(label) if label in self._parts else self._add_class(label, numbers)
+        own = scores.pop(y) if y in self._parts else self._add_class(y, numbers)
         rival = best(scores)
         distance = 0.0 if rival is None else own - scores[rival]
         margin = 0.0 if math.isnan(distance) else saturated(distance)  # both may be infinite
@@ -195,7 +215,7 @@ class MulticlassByParts(MulticlassClassifier, Generic[Part]):
         if margin < 1.0:
             loss = saturated(1.0 - margin)
             account.add_margin(margin)
-        updated = self._learn_classes(numbers, label, rival, distance, norm, w)
+        updated = self._learn_classes(numbers, y, rival, distance, norm, w)
         if updated:
             account.updates += 1
         return y_pred, score, mistake, updated, loss

@@ -7,14 +7,17 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
 from hinged import members, state
+from hinged.accounting import Fields
 from hinged.base import INTERCEPT, Contributions
 from hinged.errors import InvalidParameter, shown
 from hinged.events import Label, checked_weight, finite_features
 from hinged.kernel import judged, log_probabilities, mixed
+from hinged.kernel.pure import counted
 from hinged.multiclass import (
     DEFAULT_CLASSES,
     MulticlassByParts,
     MulticlassClassifier,
+    Scored,
     admitted_class,
     best,
     restored_classes,
@@ -29,7 +32,7 @@ from hinged.multiclass_quadratic import MulticlassQuadratic
 from hinged.parameters import NonNegativeNumber, PositiveNumber
 from hinged.state import COUNT, SUM
 from hinged.temperature import Temperature
-from hinged.vector import Event, Features, Numbers
+from hinged.vector import Event, Features, Numbers, saturated
 
 __all__ = ["MulticlassHedge", "default_multiclass_pool"]
 
@@ -125,7 +128,7 @@ class MulticlassHedge(MulticlassByParts[None]):
         count = len(self._experts)
         self.trust = [1.0 / count] * count
         self.temperatures = [Temperature() for _ in range(count + 1)]
-        self._heard: tuple[list[Scores], list[Scores]] = [], [{}]
+        self._heard: tuple[list[Scored], list[Scores], list[Scores]] = [], [], []
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -139,35 +142,46 @@ class MulticlassHedge(MulticlassByParts[None]):
     def _new_part(self) -> None:
         return None  # the experts have the parts
 
-    def _hear(self, x: Event) -> tuple[list[Scores], list[Scores]]:
-        """Return the scores of every expert, and as log-shares those, and last the pool's."""
-        scores = [expert.scores_one(x) for expert in self._experts]
+    def _shares_of(self, scores: list[Scores]) -> list[Scores]:
+        """Return the scores of every expert as log-shares, and last those of the pool."""
         pairs = zip(self.temperatures, scores, strict=False)  # the last one is the pool's
         shares = [temperature.log_shares(score) for temperature, score in pairs]
         pooled = mixed(self.trust, shares, self._parts)
-        return scores, [*shares, self.temperatures[-1].log_shares(pooled)]
+        return [*shares, self.temperatures[-1].log_shares(pooled)]
 
     def _raw_scores(self, x: Event) -> tuple[Numbers, Scores]:
         numbers = finite_features(x)
-        self._heard = self._hear(numbers)
-        return numbers, log_probabilities(self._heard[1][-1])
+        scored = [expert._scored(numbers) for expert in self._experts]  # noqa: SLF001 - as below
+        served = [_saturated(scores) for _, _, scores in scored]
+        shares = self._shares_of(served)
+        self._heard = scored, served, shares
+        return numbers, log_probabilities(shares[-1])
+
+    def _shares(self, x: Event) -> list[Scores]:
+        return self._shares_of([expert.scores_one(x) for expert in self._experts])
 
     def scores_one(self, x: Event) -> Scores:
         """Return ln p of every class, in the order the classes were seen."""
-        return log_probabilities(self._hear(x)[1][-1])
+        return log_probabilities(self._shares(x)[-1])
+
+    def _learn_scored(self, scored: Scored, y: Label, w: float) -> Fields:
+        told = super()._learn_scored(scored, y, w)
+        self._heard = [], [], []  # it has the event
+        return told
 
     def _learn_classes(
         self, x: Numbers, y: Label, rival: Label | None, margin: float, norm: float, w: float
     ) -> bool:
-        scores, shares = self._heard
-        if scores[0]:
-            wrong = [best(score) != y for score in scores]
+        scored, served, shares = self._heard
+        if served[0]:
+            wrong = [best(scores) != y for scores in served]
             self.trust = judged(self.trust, wrong, self._learning_rate * w, self.share)
         for temperature, share in zip(self.temperatures, shares, strict=True):
             temperature.learn_class(share, y, w)
         updated = False
-        for expert in self._experts:
-            updated |= members.learn(expert, x, y, w, self.accounting)
+        for expert, one in zip(self._experts, scored, strict=True):
+            learn = expert._learn_scored  # noqa: SLF001 - a learner of the same family
+            updated |= counted(expert, self.accounting, learn, one, y, w)[3]
         return updated
 
     def _check_label(self, y: Hashable) -> Label:
@@ -185,7 +199,7 @@ class MulticlassHedge(MulticlassByParts[None]):
 
         The intercept is the logarithm of what all classes are divided by, to sum to 1.
         """
-        *shares, pooled = self._hear(x)[1]
+        *shares, pooled = self._shares(x)
         scale, scores = self.temperatures[-1].scale, log_probabilities(pooled)
         label = "" if y is None else y  # no class is known
         pairs = enumerate(zip(shares, self.trust, strict=True))
@@ -294,6 +308,13 @@ def _linear_pools(
         ]
         for first in (MulticlassLogisticSGD, MulticlassPerceptron)
     ]
+
+
+def _saturated(scores: Scores) -> Scores:
+    """Return scores as finite ones."""
+    if math.isfinite(sum(scores.values())):
+        return scores
+    return {label: saturated(score) for label, score in scores.items()}
 
 
 def _checked(model: object) -> MulticlassClassifier:

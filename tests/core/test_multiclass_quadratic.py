@@ -1,6 +1,7 @@
 """MulticlassQuadratic: a multiclass learner of features and their squares, alone and in a hedge."""
 
 import math
+import pickle
 import random
 from typing import Any
 
@@ -145,6 +146,13 @@ def test_a_hedge_of_named_experts_takes_no_other() -> None:
     before = MulticlassHedge(_linear_pools(1_000, None)[0]).get_state()
     with pytest.raises(hinged.InvalidState):
         MulticlassHedge([MulticlassAROW()]).set_state(before)
+
+
+@pytest.mark.parametrize("w", [0.0, 1.0])
+def test_a_hedge_keeps_no_event(w: float) -> None:
+    model = MulticlassHedge()
+    model.learn_one({"seen": 2.0}, "A", w)  # without a rival nothing moves
+    assert b"seen" not in pickle.dumps(model)
 
 
 def test_auto_goes_on_with_the_pool_that_it_was_saved_with() -> None:
