@@ -27,6 +27,7 @@ from hinged.multiclass_logistic_sgd import MulticlassLogisticSGD
 from hinged.multiclass_passive_aggressive import MulticlassPassiveAggressive
 from hinged.multiclass_perceptron import MulticlassPerceptron
 from hinged.multiclass_pocket import MulticlassPocketPerceptron
+from hinged.multiclass_quadratic import MulticlassQuadratic
 from hinged.one_vs_rest import OneVsRest
 from hinged.parameter_mixing import mix
 from hinged.passive_aggressive import PassiveAggressive
@@ -71,6 +72,7 @@ __all__ = [
     "MulticlassPassiveAggressive",
     "MulticlassPerceptron",
     "MulticlassPocketPerceptron",
+    "MulticlassQuadratic",
     "OneVsRest",
     "Outcome",
     "PassiveAggressive",

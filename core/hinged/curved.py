@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from hinged.arow import AROW
 from hinged.binary import BinaryLinearClassifier
 from hinged.fourier_features import FourierFeatures, width
-from hinged.lifted import Lifted
+from hinged.lifted import LiftedBinary
 from hinged.parameters import checked_count
 from hinged.state import COUNT, ScalarType
 from hinged.vector import VALUE_BYTES, Event, Numbers, name_bytes
@@ -16,7 +16,7 @@ from hinged.vector import VALUE_BYTES, Event, Numbers, name_bytes
 __all__ = ["Curved", "curved_pool"]
 
 
-class Curved(Lifted):
+class Curved(LiftedBinary):
     """A binary learner that learns `FourierFeatures` of the event instead of its features.
 
     Its boundary is a curve. The features should be scaled: put `AutoScaler` before.

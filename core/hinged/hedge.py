@@ -234,7 +234,9 @@ class Hedge(LinearClassifier):
         one without a base rate. One of an earlier default pool keeps the experts that it has.
         """
         saved = state.checked_header(saved, type(self).__name__)
-        prototypes = self._prototypes_of(saved.get("members"))
+        cap = self._prototypes[0].max_features
+        pools = [default_pool(cap), _first_pool(cap), _linear_pool(cap)]
+        prototypes = members.pool_of(saved.get("members"), self._prototypes, pools)
         fresh = [model.clone() for model in prototypes]
         numbers, new = range(len(fresh) + 1), [Temperature() for _ in range(len(fresh) + 1)]
         starts = {n: v for i in numbers for n, v in new[i].scalars(f"_{i}").items()}
@@ -256,14 +258,6 @@ class Hedge(LinearClassifier):
         self.temperatures = temperatures
         self.clock = scalars["clock"]
         self.accounting = account
-
-    def _prototypes_of(self, saved: object) -> list[BinaryLinearClassifier]:
-        """Return the models of saved experts: a default pool may be one of before."""
-        own, cap = self._prototypes, self._prototypes[0].max_features
-        pools = [default_pool(cap), _first_pool(cap), _linear_pool(cap)]
-        if not isinstance(saved, (list, tuple)) or _types(own) not in map(_types, pools):
-            return own
-        return next((pool for pool in [own, *pools] if _types(pool) == list(saved)), own)
 
 
 def default_pool(max_features: int | None = None) -> list[BinaryLinearClassifier]:
@@ -304,7 +298,3 @@ def _first_pool(max_features: int | None) -> list[BinaryLinearClassifier]:
         HingeSGD(max_features=max_features),
         LinearUnit(max_features=max_features),
     ]
-
-
-def _types(models: Sequence[BinaryLinearClassifier]) -> list[str]:
-    return [type(model).__name__ for model in models]

@@ -4,48 +4,33 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Hashable, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from hinged import state
 from hinged.accounting import Accounting, Fields
-from hinged.base import Contributions
+from hinged.base import Contributions, LinearClassifier
 from hinged.binary import BinaryLinearClassifier
 from hinged.errors import InvalidParameter, InvalidState, shown
-from hinged.events import Label, binary_target, finite_features
+from hinged.events import Label, finite_features
 from hinged.state import ScalarType
 from hinged.vector import Event, Features, Numbers
 
-__all__ = ["Lifted"]
+__all__ = ["Lifted", "LiftedBinary"]
+
+Learner = TypeVar("Learner", bound=LinearClassifier)
 
 
-class Lifted(BinaryLinearClassifier):
-    """A binary learner that learns other features than the event's own.
+class Lifted(LinearClassifier, Generic[Learner]):
+    """A learner that learns other features than the event's own.
 
-    A subclass defines `_lift`, and `_meet` if what it makes depends on the events before;
-    `_LIFTING` are the scalars that it saves beside the learner's, attributes of `features`.
-
-    Parameters
-    ----------
-    learner
-        A binary learner of this package that is not lifted itself, or `None` for `default`.
-    default
-        The learner in its place. The one in use is never touched: what learns is a clone.
-
+    A subclass has the learner of the made features as `lifted` and defines `_lift`, and `_meet`
+    if what it makes depends on the events before; `_LIFTING` are the scalars that it saves
+    beside the learner's, attributes of `features`. Its other base is that of the learner.
     """
 
     _LIFTING: ClassVar[dict[str, ScalarType]] = {}
     features: object
-
-    def __init__(
-        self, learner: BinaryLinearClassifier | None, default: BinaryLinearClassifier
-    ) -> None:
-        inner = default if learner is None else learner
-        if not isinstance(inner, BinaryLinearClassifier) or isinstance(inner, Lifted):
-            raise InvalidParameter(f"must be a binary learner of hinged, not {shown(inner)}")
-        self.lifted: BinaryLinearClassifier = inner.clone()
-        super().__init__(inner.fit_intercept)
-        self.learner = learner
-        self.label_at_zero = inner.label_at_zero
+    lifted: Learner
 
     @abc.abstractmethod
     def _lift(self, x: Numbers) -> Numbers:
@@ -72,27 +57,8 @@ class Lifted(BinaryLinearClassifier):
     def clock(self, clock: int) -> None:
         self.lifted.clock = clock
 
-    @property
-    def intercept(self) -> float:
-        """The intercept of the weights that learn."""
-        return self.lifted.intercept
-
-    @intercept.setter
-    def intercept(self, intercept: float) -> None:
-        self.lifted.intercept = intercept
-
-    @property
-    def weights(self) -> Numbers:
-        """A live, read-only view of the weights of the made features."""
-        return self.lifted.weights
-
-    @property
-    def threshold(self) -> float:
-        """The intercept as a threshold on the sum over the made features."""
-        return self.lifted.threshold
-
     def _learn(self, x: Event, y: Hashable, w: float) -> Fields:
-        binary_target(y)
+        self._check_label(y)
         w = self.check_weight(w)
         numbers = finite_features(x)
         self._meet(numbers, w)
@@ -102,16 +68,9 @@ class Lifted(BinaryLinearClassifier):
         """Return the learner's score of what is made of `x`."""
         return self.lifted.score_one(self._lift(finite_features(x)))
 
-    def _served_score(self, x: Event) -> float:
-        return self.score_one(x)
-
-    def predict_one(self, x: Event, **kwargs: object) -> bool:
-        """Return the learner's label for what is made of `x`."""
-        return self.lifted.predict_one(self._lift(finite_features(x)))
-
     def contributions(self, x: Features, y: Label | None = None) -> Contributions:
         """Return value and weight of each made feature, the intercept last."""
-        return self.lifted.contributions(dict(self._lift(x)))
+        return self.lifted.contributions(dict(self._lift(x)), y)
 
     def check_weight(self, w: object) -> float:
         """Return the sample weight as a float, or raise `InvalidEvent`."""
@@ -142,3 +101,53 @@ class Lifted(BinaryLinearClassifier):
         self.lifted.set_state({**saved, "type": type(self.lifted).__name__, "scalars": inner})
         for name, value in own.items():
             setattr(self.features, name, value)
+
+
+class LiftedBinary(Lifted[BinaryLinearClassifier], BinaryLinearClassifier):
+    """A binary learner that learns other features than the event's own.
+
+    Parameters
+    ----------
+    learner
+        A binary learner of this package that is not lifted itself, or `None` for `default`.
+    default
+        The learner in its place. The one in use is never touched: what learns is a clone.
+
+    """
+
+    def __init__(
+        self, learner: BinaryLinearClassifier | None, default: BinaryLinearClassifier
+    ) -> None:
+        inner = default if learner is None else learner
+        if not isinstance(inner, BinaryLinearClassifier) or isinstance(inner, Lifted):
+            raise InvalidParameter(f"must be a binary learner of hinged, not {shown(inner)}")
+        self.lifted = inner.clone()
+        super().__init__(inner.fit_intercept)
+        self.learner = learner
+        self.label_at_zero = inner.label_at_zero
+
+    @property
+    def intercept(self) -> float:
+        """The intercept of the weights that learn."""
+        return self.lifted.intercept
+
+    @intercept.setter
+    def intercept(self, intercept: float) -> None:
+        self.lifted.intercept = intercept
+
+    @property
+    def weights(self) -> Numbers:
+        """A live, read-only view of the weights of the made features."""
+        return self.lifted.weights
+
+    @property
+    def threshold(self) -> float:
+        """The intercept as a threshold on the sum over the made features."""
+        return self.lifted.threshold
+
+    def _served_score(self, x: Event) -> float:
+        return self.score_one(x)
+
+    def predict_one(self, x: Event, **kwargs: object) -> bool:
+        """Return the learner's label for what is made of `x`."""
+        return self.lifted.predict_one(self._lift(finite_features(x)))

@@ -10,15 +10,13 @@ from hinged.accounting import Accounting
 from hinged.base import LinearClassifier
 from hinged.binary import ACCOUNT, BinaryLinearClassifier, restored_accounting
 from hinged.errors import InvalidParameter, InvalidState, shown
-from hinged.events import Label
 from hinged.kernel.pure import taught
 from hinged.state import ScalarType
-from hinged.vector import Numbers
 
 __all__ = [
     "checked",
     "flat_state",
-    "learn",
+    "pool_of",
     "restored",
     "restored_account",
     "taught",
@@ -32,11 +30,6 @@ def checked(model: object) -> BinaryLinearClassifier:
     if isinstance(model, BinaryLinearClassifier):
         return model
     raise InvalidParameter(f"must be a binary learner of hinged, not {shown(model)}")
-
-
-def learn(member: LinearClassifier, x: Numbers, y: Label, w: float, account: Accounting) -> bool:
-    """Let a member learn; count in `account` what it left out; return whether it moved."""
-    return taught(member, x, y, w, account).updated
 
 
 def flat_state(
@@ -64,6 +57,28 @@ def flat_state(
         "scalars": flat,
         "vectors": vectors,
     }
+
+
+def pool_of(types: object, own: list[Member], defaults: Sequence[list[Member]]) -> list[Member]:
+    """Return the models of saved members: a default pool may have been another one then.
+
+    Parameters
+    ----------
+    types
+        The types of the members, as a flat state has them.
+    own
+        The models of the learner that takes the state.
+    defaults
+        The default pools, those of before too: if `own` is one, the members may be of any.
+
+    """
+    if not isinstance(types, (list, tuple)) or _types(own) not in map(_types, defaults):
+        return own
+    return next((pool for pool in [own, *defaults] if _types(pool) == list(types)), own)
+
+
+def _types(models: Sequence[LinearClassifier]) -> list[str]:
+    return [type(model).__name__ for model in models]
 
 
 def restored(saved: Mapping[str, Any], fresh: Sequence[Member]) -> list[Member]:

@@ -20,7 +20,9 @@ from hinged.vector import Event, Features, Numbers, saturated
 
 __all__ = [
     "DEFAULT_CLASSES",
+    "MulticlassByParts",
     "MulticlassClassifier",
+    "Scored",
     "admitted_class",
     "best",
     "checked_class",
@@ -30,15 +32,18 @@ __all__ = [
 
 DEFAULT_CLASSES = 1_000
 Part = TypeVar("Part")
+Scored = tuple[Numbers, dict[Label, float], dict[Label, float]]
+"""An event, its scores by the weights that learn, and by those that predict.
+
+A score is infinite if it is beyond the floats.
+"""
 
 
-class MulticlassClassifier(LinearClassifier, Generic[Part]):
+class MulticlassClassifier(LinearClassifier):
     """A multiclass classifier that learns one event at a time.
 
-    Every class has a part of its own, which gives its score; the label is the class
-    of the highest score, of equal ones the class seen first. The rival of an event is
-    the best wrong class. The first event of all has no prediction and no rival:
-    neither right nor a mistake.
+    It scores every class; the label is the class of the highest score, of equal ones the
+    class seen first.
 
     Parameters
     ----------
@@ -51,40 +56,27 @@ class MulticlassClassifier(LinearClassifier, Generic[Part]):
     ----------
     accounting : Accounting
         Events, mistakes, updates and losses so far; the margin is the score of
-        the event's class minus that of its rival.
+        the event's class minus that of its rival, the best wrong class.
     clock : int
         Events of weight above 0 so far.
 
     """
 
-    _serves_raw = True
-    """True if the scores that learn are also those that predict."""
-
     def __init__(self, fit_intercept: bool, max_classes: int | None) -> None:
         super().__init__(fit_intercept)
         self.max_classes = checked_cap("max_classes", max_classes)
-        self._parts: dict[Label, Part] = {}
 
     @property
     def _multiclass(self) -> bool:
         return True
 
     @property
+    @abc.abstractmethod
     def classes(self) -> list[Label]:
         """The classes in the order in which they were seen."""
-        return list(self._parts)
 
     def _known_classes(self) -> list[Label]:
         return self.classes
-
-    @abc.abstractmethod
-    def _new_part(self) -> Part:
-        """Return the part of a new class, tracked if this learner is."""
-
-    def _add_class(self, label: Label, x: Numbers) -> float:
-        """Add a class, and return its score for the event that brought it."""
-        self._parts[label] = self._new_part()
-        return 0.0
 
     @abc.abstractmethod
     def scores_one(self, x: Event) -> dict[Label, float]:
@@ -103,52 +95,22 @@ class MulticlassClassifier(LinearClassifier, Generic[Part]):
         """
 
     @abc.abstractmethod
-    def _raw_scores(self, x: Event) -> tuple[Numbers, dict[Label, float]]:
-        """Return the event, cleaned if need be, and the scores of the weights that learn.
-
-        A score is infinite if it is beyond the floats.
-        """
-
-    def _served_from(self, x: Numbers, raw: dict[Label, float]) -> dict[Label, float]:
-        """Return the finite scores that predict, given those of the weights that learn."""
-        return self.scores_one(x)
+    def _check_label(self, y: Hashable) -> Label:
+        """Return the label as plain Python, or raise `InvalidEvent`; nothing changes."""
 
     @abc.abstractmethod
-    def _learn_classes(
-        self, x: Numbers, y: Label, rival: Label | None, margin: float, norm: float, w: float
-    ) -> bool:
-        """Let the classes learn the event; return whether any moved."""
+    def _scored(self, x: Event) -> Scored:
+        """Return the event, cleaned if need be, and its scores."""
+
+    @abc.abstractmethod
+    def _learn_scored(self, scored: Scored, y: Label, w: float) -> Fields:
+        """Account for an event of checked label and weight, then learn it, as `_learn` does."""
 
     def _learn(self, x: Event, y: Hashable, w: float) -> Fields:
         label = self._check_label(y)
         if type(w) is not float or w != 1.0:
             w = self.check_weight(w)
-        numbers, scores = self._raw_scores(x)
-        served = scores if self._serves_raw else self._served_from(numbers, scores)
-        y_pred = best(served)
-        score = 0.0 if y_pred is None else saturated(served[y_pred])
-        account = self.accounting
-        account.events += 1
-        if w == 0.0:
-            return y_pred, score, False, False, 0.0
-        self.clock += 1
-        mistake = y_pred is not None and y_pred != label
-        if mistake:
-            account.mistakes += 1
-        norm = norm_of(numbers)
-        account.add_norm(norm, self._constant)
-        own = scores.pop(label) if label in self._parts else self._add_class(label, numbers)
-        rival = best(scores)
-        distance = 0.0 if rival is None else own - scores[rival]
-        margin = 0.0 if math.isnan(distance) else saturated(distance)  # both may be infinite
-        loss = 0.0
-        if margin < 1.0:
-            loss = saturated(1.0 - margin)
-            account.add_margin(margin)
-        updated = self._learn_classes(numbers, label, rival, distance, norm, w)
-        if updated:
-            account.updates += 1
-        return y_pred, score, mistake, updated, loss
+        return self._learn_scored(self._scored(x), label, w)
 
     def score_one(self, x: Event) -> float:
         """Return the score of the predicted class; 0 while no class is known."""
@@ -179,6 +141,84 @@ class MulticlassClassifier(LinearClassifier, Generic[Part]):
         """
         y = self.predict_one(x) if y is None else y
         return {n: v * w for n, (v, w) in self.contributions(checked_features(x), y).items()}
+
+
+class MulticlassByParts(MulticlassClassifier, Generic[Part]):
+    """A multiclass classifier in which every class has a part of its own, which gives its score.
+
+    The rival of an event is the best wrong class. The first event of all has no prediction
+    and no rival: neither right nor a mistake. Parameters and attributes are those of
+    `MulticlassClassifier`.
+    """
+
+    _serves_raw = True
+    """True if the scores that learn are also those that predict."""
+
+    def __init__(self, fit_intercept: bool, max_classes: int | None) -> None:
+        super().__init__(fit_intercept, max_classes)
+        self._parts: dict[Label, Part] = {}
+
+    @property
+    def classes(self) -> list[Label]:
+        """The classes in the order in which they were seen."""
+        return list(self._parts)
+
+    @abc.abstractmethod
+    def _new_part(self) -> Part:
+        """Return the part of a new class, tracked if this learner is."""
+
+    def _add_class(self, label: Label, x: Numbers) -> float:
+        """Add a class, and return its score for the event that brought it."""
+        self._parts[label] = self._new_part()
+        return 0.0
+
+    @abc.abstractmethod
+    def _raw_scores(self, x: Event) -> tuple[Numbers, dict[Label, float]]:
+        """Return the event, cleaned if need be, and the scores of the weights that learn.
+
+        A score is infinite if it is beyond the floats.
+        """
+
+    def _served_from(self, x: Numbers, raw: dict[Label, float]) -> dict[Label, float]:
+        """Return the finite scores that predict, given those of the weights that learn."""
+        return self.scores_one(x)
+
+    @abc.abstractmethod
+    def _learn_classes(
+        self, x: Numbers, y: Label, rival: Label | None, margin: float, norm: float, w: float
+    ) -> bool:
+        """Let the classes learn the event; return whether any moved."""
+
+    def _scored(self, x: Event) -> Scored:
+        numbers, raw = self._raw_scores(x)
+        return numbers, raw, raw if self._serves_raw else self._served_from(numbers, raw)
+
+    def _learn_scored(self, scored: Scored, y: Label, w: float) -> Fields:
+        numbers, scores, served = scored
+        y_pred = best(served)
+        score = 0.0 if y_pred is None else saturated(served[y_pred])
+        account = self.accounting
+        account.events += 1
+        if w == 0.0:
+            return y_pred, score, False, False, 0.0
+        self.clock += 1
+        mistake = y_pred is not None and y_pred != y
+        if mistake:
+            account.mistakes += 1
+        norm = norm_of(numbers)
+        account.add_norm(norm, self._constant)
+        own = scores.pop(y) if y in self._parts else self._add_class(y, numbers)
+        rival = best(scores)
+        distance = 0.0 if rival is None else own - scores[rival]
+        margin = 0.0 if math.isnan(distance) else saturated(distance)  # both may be infinite
+        loss = 0.0
+        if margin < 1.0:
+            loss = saturated(1.0 - margin)
+            account.add_margin(margin)
+        updated = self._learn_classes(numbers, y, rival, distance, norm, w)
+        if updated:
+            account.updates += 1
+        return y_pred, score, mistake, updated, loss
 
     def _check_label(self, y: Hashable) -> Label:
         return admitted_class(y, self._parts, self.max_classes)

@@ -7,34 +7,39 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
 from hinged import members, state
+from hinged.accounting import Fields
 from hinged.base import INTERCEPT, Contributions
 from hinged.errors import InvalidParameter, shown
 from hinged.events import Label, checked_weight, finite_features
 from hinged.kernel import judged, log_probabilities, mixed
+from hinged.kernel.pure import counted
 from hinged.multiclass import (
     DEFAULT_CLASSES,
+    MulticlassByParts,
     MulticlassClassifier,
+    Scored,
     admitted_class,
     best,
     restored_classes,
 )
 from hinged.multiclass_arow import MulticlassAROW
 from hinged.multiclass_averaged import MulticlassAveragedPerceptron
+from hinged.multiclass_linear import MulticlassLinearClassifier
 from hinged.multiclass_logistic_sgd import MulticlassLogisticSGD
 from hinged.multiclass_passive_aggressive import MulticlassPassiveAggressive
 from hinged.multiclass_perceptron import MulticlassPerceptron
+from hinged.multiclass_quadratic import MulticlassQuadratic
 from hinged.parameters import NonNegativeNumber, PositiveNumber
 from hinged.state import COUNT, SUM
 from hinged.temperature import Temperature
-from hinged.vector import Event, Features, Numbers
+from hinged.vector import Event, Features, Numbers, saturated
 
 __all__ = ["MulticlassHedge", "default_multiclass_pool"]
 
 Scores = dict[Label, float]
-Multiclass = MulticlassClassifier[Any]
 
 
-class MulticlassHedge(MulticlassClassifier[None]):
+class MulticlassHedge(MulticlassByParts[None]):
     """A pool of multiclass learners: trust by mistakes, probabilities by temperature.
 
     Expert i scores class k with s_ik and holds the trust v_i, all of them summing to
@@ -61,7 +66,7 @@ class MulticlassHedge(MulticlassClassifier[None]):
         Multiclass learners of this package, never touched: each expert is a clone.
         `None` is the default pool: `MulticlassLogisticSGD`,
         `MulticlassAveragedPerceptron`, `MulticlassPassiveAggressive` with `C` of 1
-        and of 0.01, and `MulticlassAROW`.
+        and of 0.01, and `MulticlassQuadratic`, which learns the squares of the features too.
     learning_rate
         How fast trust is lost, above 0.
     share
@@ -84,7 +89,7 @@ class MulticlassHedge(MulticlassClassifier[None]):
 
     >>> model = preprocessing.StandardScaler() | MulticlassHedge()
     >>> evaluate.progressive_val_score(datasets.ImageSegments(), model, metrics.Accuracy())
-    Accuracy: 89.09%
+    Accuracy: 89.39%
 
     References
     ----------
@@ -102,7 +107,7 @@ class MulticlassHedge(MulticlassClassifier[None]):
 
     def __init__(
         self,
-        models: Sequence[Multiclass] | None = None,
+        models: Sequence[MulticlassClassifier] | None = None,
         learning_rate: float = 0.1,
         share: float = 0.001,
         max_classes: int | None = DEFAULT_CLASSES,
@@ -123,49 +128,60 @@ class MulticlassHedge(MulticlassClassifier[None]):
         count = len(self._experts)
         self.trust = [1.0 / count] * count
         self.temperatures = [Temperature() for _ in range(count + 1)]
-        self._heard: tuple[list[Scores], list[Scores]] = [], [{}]
+        self._heard: tuple[list[Scored], list[Scores], list[Scores]] = [], [], []
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
         yield {"models": [MulticlassPerceptron(), MulticlassAROW()]}
 
     @property
-    def experts(self) -> tuple[Multiclass, ...]:
+    def experts(self) -> tuple[MulticlassClassifier, ...]:
         """The learned experts, in the order of `models`."""
         return tuple(self._experts)
 
     def _new_part(self) -> None:
         return None  # the experts have the parts
 
-    def _hear(self, x: Event) -> tuple[list[Scores], list[Scores]]:
-        """Return the scores of every expert, and as log-shares those, and last the pool's."""
-        scores = [expert.scores_one(x) for expert in self._experts]
+    def _shares_of(self, scores: list[Scores]) -> list[Scores]:
+        """Return the scores of every expert as log-shares, and last those of the pool."""
         pairs = zip(self.temperatures, scores, strict=False)  # the last one is the pool's
         shares = [temperature.log_shares(score) for temperature, score in pairs]
         pooled = mixed(self.trust, shares, self._parts)
-        return scores, [*shares, self.temperatures[-1].log_shares(pooled)]
+        return [*shares, self.temperatures[-1].log_shares(pooled)]
 
     def _raw_scores(self, x: Event) -> tuple[Numbers, Scores]:
         numbers = finite_features(x)
-        self._heard = self._hear(numbers)
-        return numbers, log_probabilities(self._heard[1][-1])
+        scored = [expert._scored(numbers) for expert in self._experts]  # noqa: SLF001 - as below
+        served = [_saturated(scores) for _, _, scores in scored]
+        shares = self._shares_of(served)
+        self._heard = scored, served, shares
+        return numbers, log_probabilities(shares[-1])
+
+    def _shares(self, x: Event) -> list[Scores]:
+        return self._shares_of([expert.scores_one(x) for expert in self._experts])
 
     def scores_one(self, x: Event) -> Scores:
         """Return ln p of every class, in the order the classes were seen."""
-        return log_probabilities(self._hear(x)[1][-1])
+        return log_probabilities(self._shares(x)[-1])
+
+    def _learn_scored(self, scored: Scored, y: Label, w: float) -> Fields:
+        told = super()._learn_scored(scored, y, w)
+        self._heard = [], [], []  # it has the event
+        return told
 
     def _learn_classes(
         self, x: Numbers, y: Label, rival: Label | None, margin: float, norm: float, w: float
     ) -> bool:
-        scores, shares = self._heard
-        if scores[0]:
-            wrong = [best(score) != y for score in scores]
+        scored, served, shares = self._heard
+        if served[0]:
+            wrong = [best(scores) != y for scores in served]
             self.trust = judged(self.trust, wrong, self._learning_rate * w, self.share)
         for temperature, share in zip(self.temperatures, shares, strict=True):
             temperature.learn_class(share, y, w)
         updated = False
-        for expert in self._experts:
-            updated |= members.learn(expert, x, y, w, self.accounting)
+        for expert, one in zip(self._experts, scored, strict=True):
+            learn = expert._learn_scored  # noqa: SLF001 - a learner of the same family
+            updated |= counted(expert, self.accounting, learn, one, y, w)[3]
         return updated
 
     def _check_label(self, y: Hashable) -> Label:
@@ -183,7 +199,7 @@ class MulticlassHedge(MulticlassClassifier[None]):
 
         The intercept is the logarithm of what all classes are divided by, to sum to 1.
         """
-        *shares, pooled = self._hear(x)[1]
+        *shares, pooled = self._shares(x)
         scale, scores = self.temperatures[-1].scale, log_probabilities(pooled)
         label = "" if y is None else y  # no class is known
         pairs = enumerate(zip(shares, self.trust, strict=True))
@@ -233,16 +249,25 @@ class MulticlassHedge(MulticlassClassifier[None]):
         return {**flat, "classes": self.classes}
 
     def set_state(self, saved: Mapping[str, Any]) -> None:
-        """Take over a saved state, or raise `InvalidState` and change nothing."""
+        """Take over a saved state, or raise `InvalidState` and change nothing.
+
+        One of an earlier default pool keeps the experts that it has.
+        """
         saved = state.checked_header(saved, type(self).__name__)
         classes = restored_classes(saved.get("classes"))
-        fresh = [model.clone() for model in self._prototypes]
+        first = self._prototypes[0]
+        cap = first.max_features if isinstance(first, MulticlassLinearClassifier) else None
+        caps = first.max_classes, cap
+        pools = [default_multiclass_pool(*caps), *_linear_pools(*caps)]
+        prototypes = members.pool_of(saved.get("members"), self._prototypes, pools)
+        fresh = [model.clone() for model in prototypes]
         kinds = {"clock": COUNT} | {f"trust_{i}": SUM for i in range(len(fresh))}
         for i in range(len(fresh) + 1):
             kinds |= Temperature.kinds(f"_{i}")
         scalars, account = members.restored_account(saved, kinds)
         temperatures = [Temperature.restored(scalars, f"_{i}") for i in range(len(fresh) + 1)]
         self._experts = members.restored(saved, fresh)
+        self._prototypes = prototypes
         self.trust = [scalars[f"trust_{i}"] for i in range(len(fresh))]
         self.temperatures = temperatures
         self._parts = dict.fromkeys(classes)
@@ -252,19 +277,47 @@ class MulticlassHedge(MulticlassClassifier[None]):
 
 def default_multiclass_pool(
     max_classes: int | None = DEFAULT_CLASSES, max_features: int | None = None
-) -> list[Multiclass]:
-    """Return the learners that a multiclass hedge takes if it is given none, capped each."""
+) -> list[MulticlassClassifier]:
+    """Return the learners that a multiclass hedge takes if it is given none, capped each.
+
+    A feature and its square count as one.
+    """
     caps: dict[str, Any] = {"max_classes": max_classes, "max_features": max_features}
+    both = None if max_features is None else 2 * max_features
     return [
         MulticlassLogisticSGD(**caps),
         MulticlassAveragedPerceptron(**caps),
         MulticlassPassiveAggressive(**caps),
         MulticlassPassiveAggressive(C=0.01, **caps),
-        MulticlassAROW(**caps),
+        MulticlassQuadratic(MulticlassAROW(max_classes=max_classes, max_features=both)),
     ]
 
 
-def _checked(model: object) -> Multiclass:
+def _linear_pools(
+    max_classes: int | None, max_features: int | None
+) -> list[list[MulticlassClassifier]]:
+    """Return the default pools of before, the newest first."""
+    caps: dict[str, Any] = {"max_classes": max_classes, "max_features": max_features}
+    return [
+        [
+            first(**caps),
+            MulticlassAveragedPerceptron(**caps),
+            MulticlassPassiveAggressive(**caps),
+            MulticlassPassiveAggressive(C=0.01, **caps),
+            MulticlassAROW(**caps),
+        ]
+        for first in (MulticlassLogisticSGD, MulticlassPerceptron)
+    ]
+
+
+def _saturated(scores: Scores) -> Scores:
+    """Return scores as finite ones."""
+    if math.isfinite(sum(scores.values())):
+        return scores
+    return {label: saturated(score) for label, score in scores.items()}
+
+
+def _checked(model: object) -> MulticlassClassifier:
     """Return a multiclass learner of this package, or raise `InvalidParameter`."""
     if isinstance(model, MulticlassClassifier):
         return model

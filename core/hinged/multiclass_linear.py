@@ -12,7 +12,7 @@ from hinged.base import INTERCEPT, Contributions
 from hinged.binary import ACCOUNT, restored_accounting
 from hinged.errors import InvalidEvent, InvalidParameter, shown
 from hinged.events import Label, checked_features, checked_weight
-from hinged.multiclass import DEFAULT_CLASSES, MulticlassClassifier, best, restored_classes
+from hinged.multiclass import DEFAULT_CLASSES, MulticlassByParts, best, restored_classes
 from hinged.parameters import checked_cap, checked_real
 from hinged.start import RandomWeights, StartedVector, started
 from hinged.state import COUNT, SIGNED, ScalarType
@@ -59,7 +59,7 @@ Pair = tuple[ClassWeights, ClassWeights]
 """The event's class and its rival."""
 
 
-class MulticlassLinearClassifier(MulticlassClassifier[ClassWeights]):
+class MulticlassLinearClassifier(MulticlassByParts[ClassWeights]):
     """A multiclass linear classifier that learns one event at a time.
 
     Every class has a weight vector. Learning is ultraconservative: only the event's

@@ -11,7 +11,7 @@ from hinged.base import Contributions
 from hinged.binary import BinaryLinearClassifier
 from hinged.events import Label, finite_features
 from hinged.kernel import scores_of, teach
-from hinged.multiclass import DEFAULT_CLASSES, MulticlassClassifier, restored_classes
+from hinged.multiclass import DEFAULT_CLASSES, MulticlassByParts, restored_classes
 from hinged.perceptron import Perceptron
 from hinged.state import COUNT
 from hinged.vector import Event, Features, Numbers
@@ -19,7 +19,7 @@ from hinged.vector import Event, Features, Numbers
 __all__ = ["OneVsRest"]
 
 
-class OneVsRest(MulticlassClassifier[BinaryLinearClassifier]):
+class OneVsRest(MulticlassByParts[BinaryLinearClassifier]):
     """A binary rule for each class against all others.
 
     Every class has a clone of `learner`, which learns every event since the class

@@ -8,14 +8,14 @@ from typing import Any
 from hinged.binary import BinaryLinearClassifier
 from hinged.events import finite_features
 from hinged.kernel import with_squares
-from hinged.lifted import Lifted
+from hinged.lifted import LiftedBinary
 from hinged.scw import SCW
 from hinged.vector import Event, Numbers
 
 __all__ = ["Quadratic"]
 
 
-class Quadratic(Lifted):
+class Quadratic(LiftedBinary):
     """A binary learner of each feature v and of its square, so that its boundary may bend.
 
     The learner is given, beside `v`, `v^2 - 1` under the name of the feature followed by `²`:

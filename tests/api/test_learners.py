@@ -131,19 +131,30 @@ MULTICLASS: dict[str, tuple[Spec, Callable[[], Any]]] = {
         {"type": "one_vs_rest", "learner": {"type": "passive_aggressive"}},
         lambda: hinged.OneVsRest(hinged.PassiveAggressive()),
     ),
+    "quadratic": ({"type": "multiclass_quadratic"}, hinged.MulticlassQuadratic),
+    "quadratic-pa": (
+        {"type": "multiclass_quadratic", "learner": {"type": "multiclass_passive_aggressive"}},
+        lambda: hinged.MulticlassQuadratic(hinged.MulticlassPassiveAggressive()),
+    ),
     "hedge": ({"type": "multiclass_hedge"}, hinged.MulticlassHedge),
     "auto": ({"type": "auto"}, hinged.Auto),
-    "hedge-of-two": (
+    "hedge-of-three": (
         {
             "type": "multiclass_hedge",
             "models": [
                 {"type": "multiclass_arow"},
                 {"type": "one_vs_rest", "learner": {"type": "arow"}},
+                {"type": "multiclass_quadratic"},
             ],
             "share": 0.0,
         },
         lambda: hinged.MulticlassHedge(
-            [hinged.MulticlassAROW(), hinged.OneVsRest(hinged.AROW())], share=0.0
+            [
+                hinged.MulticlassAROW(),
+                hinged.OneVsRest(hinged.AROW()),
+                hinged.MulticlassQuadratic(),
+            ],
+            share=0.0,
         ),
     ),
 }

@@ -159,6 +159,10 @@ MULTICLASS: dict[str, tuple[Make, Make]] = {
         hinged.MulticlassLogisticSGD,
         lambda: _river.SoftmaxRegression(optim.AdaGrad(0.3)),
     ),
+    "MulticlassQuadratic (beside one-vs-rest)": (
+        hinged.MulticlassQuadratic,
+        _one_vs_rest(_river.PAClassifier),
+    ),
     "MulticlassHedge (beside a vote of five)": (hinged.MulticlassHedge, _multiclass_vote),
     "Auto (beside a scaled one-vs-rest)": (
         hinged.Auto,

@@ -226,6 +226,7 @@ def test_river(model: Model, client: httpx.Client) -> None:
         ({"learner": {"type": "auto"}, "labels": ["a", "b"]}, "hinged replay"),
         ({"learner": {"type": "curved", "learner": {"type": "arow"}}}, "curved"),
         ({"learner": {"type": "quadratic"}}, "quadratic"),
+        ({"learner": {"type": "multiclass_quadratic"}}, "multiclass_quadratic"),
         (
             {"learner": {"type": "perceptron"}, "pipeline": [{"type": "Normalizer"}]},
             "stage 1 of the pipeline, Normalizer,",

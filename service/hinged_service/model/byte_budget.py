@@ -87,7 +87,13 @@ class ByteBudget:
         learner = self._learner
         free = self._learners - learner.stored_bytes()
         by_class = isinstance(
-            learner, (hinged.MulticlassLinearClassifier, hinged.MulticlassHedge, hinged.Auto)
+            learner,
+            (
+                hinged.MulticlassLinearClassifier,
+                hinged.MulticlassQuadratic,
+                hinged.MulticlassHedge,
+                hinged.Auto,
+            ),
         )
         if not (self._multiclass or self._pipeline):
             given = (event.x for event in events if not is_label(event))

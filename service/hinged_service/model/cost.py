@@ -19,6 +19,7 @@ from hinged_service.model.learner_specs import (
     CurvedSpec,
     HedgeSpec,
     MulticlassHedgeSpec,
+    MulticlassQuadraticSpec,
     QuadraticSpec,
 )
 from hinged_service.model.spec import ModelSpec
@@ -53,6 +54,7 @@ _MOST_TERMS = 5_000_000
 _EXPERTS = len(default_pool())
 _EXPERT_RULES = _EXPERTS + 1  # one of them has twice the features
 _MULTICLASS_EXPERTS = len(default_multiclass_pool())
+_MULTICLASS_RULES = _MULTICLASS_EXPERTS + 1  # likewise
 
 _RULE_US = 0.5  # per feature: an own rule predicts and learns
 _STAGE_US = 0.5  # per feature that a stage gives
@@ -229,17 +231,19 @@ def _own_learner(learner: object, width: int, at: str, factors: list[Factor]) ->
         return cosines_us + _own_learner(learner.learner, count, at, factors)
     if isinstance(learner, QuadraticSpec):
         return _own_learner(learner.learner, 2 * width, at, factors)
+    if isinstance(learner, MulticlassQuadraticSpec):
+        return _own_learner(learner.rule, 2 * width, at, [])
     if isinstance(learner, (HedgeSpec, MulticlassHedgeSpec)):
         of_many = isinstance(learner, MulticlassHedgeSpec)
         count = len(learner.models or ()) or (_MULTICLASS_EXPERTS if of_many else _EXPERTS)
         factors.append(Factor(f"{at}.models", count, f"are {count} experts"))
         experts = learner.models or ()
         us = sum(_own_learner(one, width, at, []) for one in experts) or rule_us * (
-            count if of_many else _EXPERT_RULES
+            _MULTICLASS_RULES if of_many else _EXPERT_RULES
         )
         if isinstance(learner, HedgeSpec) and learner.curved:
             us += 2 * _own_learner(_CURVED, width, at, [])
         return us
     if isinstance(learner, AutoSpec):
-        return (_SCALED_US + _EXPERT_RULES * _RULE_US) * width + _MULTICLASS_EXPERTS * rule_us
+        return (_SCALED_US + _EXPERT_RULES * _RULE_US) * width + _MULTICLASS_RULES * rule_us
     return rule_us

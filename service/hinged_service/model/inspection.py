@@ -29,6 +29,8 @@ __all__ = [
 ROLLING = 200
 """Judged events of the rolling accuracy of a model without such a metric, at least."""
 _RIVER = (RiverBinary, RiverMulticlass)
+_OF_CLASSES = (hinged.MulticlassLinearClassifier, hinged.OneVsRest, hinged.MulticlassQuadratic)
+"""The learners that have weights for every class."""
 
 
 def explain_event(
@@ -183,7 +185,7 @@ def shown_weights(state: ModelState, label: str | None) -> dict[str, Any] | None
         return _linear(learner)
     if isinstance(learner, _RIVER):
         return learner.weights()
-    if not isinstance(learner, (hinged.MulticlassLinearClassifier, hinged.OneVsRest)):
+    if not isinstance(learner, _OF_CLASSES):
         return None
     weights, intercepts = learner.weights, learner.intercepts
     return {

@@ -381,11 +381,38 @@ _MulticlassRule = (
 MulticlassLearner = Annotated[_MulticlassRule, Field(discriminator="type")]
 
 
+class MulticlassQuadraticSpec(StrictModel):
+    """A multiclass learner of features and of their squares: boundaries bend along each feature.
+
+    For dense and scaled features (`"scale": "auto"`). The square of the feature `a`, less 1, is
+    the feature `a²`; values of 0 and 1 have none. An explanation is by both.
+    """
+
+    type: Literal["multiclass_quadratic"]
+    learner: MulticlassLearner = Field(
+        MulticlassAROWSpec(type="multiclass_arow"), description="The multiclass rule."
+    )
+    max_classes: Classes = 1_000
+
+    @property
+    def rule(self) -> _MulticlassRule:
+        """The multiclass rule, of no more classes than `max_classes`."""
+        least = min(self.max_classes, self.learner.max_classes)
+        return self.learner.model_copy(update={"max_classes": least})
+
+    def build(self, max_features: int) -> hinged.MulticlassQuadratic:
+        """Return the fresh learner."""
+        return hinged.MulticlassQuadratic(self.rule.build(2 * max_features))
+
+
+MulticlassExpert = Annotated[_MulticlassRule | MulticlassQuadraticSpec, Field(discriminator="type")]
+
+
 class MulticlassHedgeSpec(StrictModel):
     """Hedge for many classes: a pool of multiclass learners, weighted by their mistakes."""
 
     type: Literal["multiclass_hedge"]
-    models: tuple[MulticlassLearner, ...] | None = Field(
+    models: tuple[MulticlassExpert, ...] | None = Field(
         None, min_length=1, max_length=32, description="The experts; five defaults if left out."
     )
     learning_rate: Positive = Field(0.1, description="Rate at which trust is lost.")
@@ -422,6 +449,7 @@ OwnLearner = (
     | QuadraticSpec
     | HedgeSpec
     | _MulticlassRule
+    | MulticlassQuadraticSpec
     | MulticlassHedgeSpec
 )
 """The learners of `hinged`."""

@@ -60,7 +60,8 @@ class TestMulticlass:
         outcome = model.predict_learn_one({"a": 1.0}, "A")
         assert outcome[:3] == (None, 0.0, False)
         assert model.accounting.mistakes == 0
-        alone = [model, *getattr(model, "experts", ()), getattr(model, "calibrated", None)]
+        inner = (getattr(model, name, None) for name in ("calibrated", "lifted"))
+        alone = [model, *getattr(model, "experts", ()), *inner]
         at_once = (OneVsRest, Auto)
         assert outcome.updated is any(isinstance(one, at_once) for one in alone)
         assert model.predict_one({}) == "A"

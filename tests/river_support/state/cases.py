@@ -300,6 +300,9 @@ _MULTICLASS: dict[str, Callable[[], Any]] = {
     "OneVsOneClassifier-hinged": lambda: MULTICLASS.OneVsOneClassifier(hinged.PassiveAggressive()),
     "Bagging-tree": lambda: ENSEMBLE.BaggingClassifier(_tree()(), n_models=2, seed=4),
     "hinged-Calibrated-OneVsRest": lambda: hinged.Calibrated(hinged.OneVsRest()),
+    "hinged-MulticlassQuadratic": lambda: hinged.MulticlassQuadratic(
+        hinged.OneVsRest(hinged.LinearUnit())
+    ),
     "hinged-OneVsRest": lambda: hinged.OneVsRest(hinged.HingeSGD(l2=0.01)),
     "hinged-MulticlassAROW": hinged.MulticlassAROW,
     "hinged-Auto": hinged.Auto,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from math import copysign, exp, log
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from hinged.kernel.pure.rules import Accounting
 from hinged.kernel.pure.steps import logistic_step, norm_of
@@ -28,6 +28,7 @@ __all__ = [
     "add_to_classes",
     "best",
     "class_scores",
+    "counted",
     "judged",
     "log_probabilities",
     "mixed",
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
     from hinged.base import LinearClassifier
 
 Label = TypeVar("Label", bound=Hashable)
+Given = ParamSpec("Given")
+Told = TypeVar("Told")
 
 LIMIT = 15.0
 """The largest log-odds: the least probability is 1 / (1 + exp(LIMIT)), about 3e-7."""
@@ -369,9 +372,20 @@ def taught(
     expert: LinearClassifier, x: Numbers, label: Hashable, w: float, account: Accounting
 ) -> Outcome:
     """Let a learner learn; count in `account` what it leaves out; return what it tells."""
+    return counted(expert, account, expert.predict_learn_one, x, label, w)
+
+
+def counted(
+    expert: LinearClassifier,
+    account: Accounting,
+    learn: Callable[Given, Told],
+    *event: Given.args,
+    **options: Given.kwargs,
+) -> Told:
+    """Let a learner learn by its method `learn`, as `taught` does."""
     own = expert.accounting
     overflows, ignored = own.overflows, own.ignored
-    told = expert.predict_learn_one(x, label, w)
+    told = learn(*event, **options)
     account.overflows += own.overflows - overflows
     account.ignored += own.ignored - ignored
     return told

@@ -15,8 +15,9 @@ COMPOSITE: dict[type, int] = {
     hinged.Quadratic: 2,
     hinged.Hedge: 3,
     hinged.OneVsRest: 3,
-    hinged.MulticlassHedge: 4,
-    hinged.Calibrated: 5,
+    hinged.MulticlassQuadratic: 4,
+    hinged.MulticlassHedge: 5,
+    hinged.Calibrated: 6,
 }
 """The learners made of others, which must be whole before these are: in which turn each is."""
 

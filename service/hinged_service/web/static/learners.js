@@ -28,6 +28,7 @@ const GROUPS = [
     multiclass_pocket_perceptron: "keeps its best weights",
     multiclass_logistic_sgd: "probabilities; takes longer with many labels",
     multiclass_hedge: "a pool of the rules above",
+    multiclass_quadratic: "labels of middle or of extreme values",
     one_vs_rest: "any rule of two labels, one for each label",
   }],
   ["River", {
