@@ -216,7 +216,7 @@ def upgrade(
     hinged upgrade --all
     """
     if (name is None) is not every:
-        raise typer.BadParameter("Name a model, or say --all.")
+        raise typer.BadParameter("Name a model, or give --all.")
     names = [m.name for m in session.client.models()] if name is None else [name]
     done: dict[str, Upgraded | ClientError] = {}
     for one in names:
@@ -230,7 +230,7 @@ def upgrade(
     session.show(
         shown if every else shown[0],
         Table(
-            ("model", "", "folded by"),
+            ("model", "", "version"),
             [_upgrade_row(one, result) for one, result in done.items()],
             "There are no models.",
         ),
@@ -360,7 +360,7 @@ def repair(
     """
     done = session.client.repair(name, checkpoint)
     shown = {"model": name, **msgspec.to_builtins(done)}
-    text = f"{len(done.removed)} entries removed, {len(done.passed_over)} passed over."
+    text = f"{len(done.removed)} entries removed, {len(done.passed_over)} skipped."
     text += "".join(f"\nRemoved: {one}." for one in done.records)
     if checkpoint is not None:
         text = f"The model {name} continues from the checkpoint {checkpoint}."

@@ -90,7 +90,7 @@ def top(
         bool,
         typer.Option(
             "--once",
-            help="Print the table once, with rates, and stop. So it is without a terminal.",
+            help="Print the table once, with rates, and stop: the default without a terminal.",
         ),
     ] = False,
 ) -> None:
@@ -130,7 +130,7 @@ def tail(
 ) -> None:
     """Print the events of a model as it learns them, from now on.
 
-    Of a model that learns faster than a terminal shows, the service sends a sample. With
+    If a model learns faster than a terminal can show, the service sends a sample. With
     `--output json` each message of the live feed is one line; with `csv` each event is.
 
     hinged tail mail
