@@ -87,8 +87,8 @@ class ModelSpec(StrictModel):
     learner: Learner = Field(description="The update rule and its parameters.")
     pipeline: Steps = Field(
         (),
-        description="Transformers of every event's features, in this order. Without it "
-        "features are numbers.",
+        description="Transformers of the features, in this order. Without them, features must be "
+        "numbers.",
     )
     scale: Literal["auto"] | None = Field(
         None,
