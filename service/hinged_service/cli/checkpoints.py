@@ -39,7 +39,7 @@ def checkpoint(
         made = session.client.make_checkpoint(name, as_)
     session.show(
         made,
-        f"Checkpoint {made.name or made.uid} of {made.model} after {made.events:,} events.",
+        f"Kept {made.model} as {made.name or made.uid}. Events so far: {made.events:,}.",
     )
 
 

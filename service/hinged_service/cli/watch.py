@@ -267,7 +267,7 @@ def _print_event(event: LiveEvent) -> None:
     elif isinstance(event, LiveSample) and event.left_out:
         print_line(f"  … {event.left_out:,} more events were learned")
     elif isinstance(event, LiveDrift):
-        print_line(f"{moment(event.at_ms)}  drift found after {event.events:,} events")
+        print_line(f"{moment(event.at_ms)}  drift found at event {event.events:,}")
     elif isinstance(event, LiveCommand):
         print_line(f"{moment(event.at_ms)}  command {event.do} {event.details or ''}".rstrip())
     elif isinstance(event, LiveEnd):
