@@ -120,7 +120,8 @@ export class LineChart {
     this.svg.parentElement.hidden = this.legend.parentElement.hidden = none;
     if (none) return;
     const scales = this.#scales();
-    const { x, y, ends } = scales;
+    const { x, y, ends, shown } = scales;
+    const alone = shown.every((one) => one[this.axis] === shown[0][this.axis]); // no line without length
     this.svg.setAttribute("viewBox", `0 0 ${this.width} ${this.height}`);
     this.svg.setAttribute("height", this.height);
     put(
@@ -130,7 +131,7 @@ export class LineChart {
       this.marks.filter((mark) => mark[this.axis] >= ends[0] && mark[this.axis] <= ends[1]).map((mark) => this.#mark(mark, x)),
       this.lines.map((line, i) => [
         s("path", { class: `line c${i}`, d: this.#path(line, scales) }),
-        line.sparse ? this.#dots(line, i, scales) : null,
+        line.sparse || alone ? this.#dots(line, i, scales) : null,
       ]),
       this.#selection(),
       this.#cursor(scales),

@@ -13,6 +13,7 @@ const MARGIN = { top: 10, right: 14, bottom: 36, left: 52 };
 const FINE = 33;
 const FEW = 20;
 const GLIDE_MS = 450;
+const LETTER_PX = 8;
 const SMALL_REGION = 0.03; // of the plane: has no room for a name
 const still = matchMedia("(prefers-reduced-motion: reduce)");
 
@@ -191,7 +192,10 @@ export class Plane {
       const middle = [mean(cells, 0), mean(cells, 1)];
       const far = (cell) => Math.hypot(cell[0] - middle[0], cell[1] - middle[1]);
       const [a, b] = cells.reduce((one, other) => (far(other) < far(one) ? other : one));
-      return s("text", { class: "region", x: px(a), y: py(b) + 4, "text-anchor": "middle" }, cut(label(this.classes[which]), 20));
+      const name = cut(label(this.classes[which]), 20);
+      const room = name.length * LETTER_PX / 2;
+      const at = Math.max(MARGIN.left + room, Math.min(this.width - MARGIN.right - room, px(a)));
+      return s("text", { class: "region", x: at, y: py(b) + 4, "text-anchor": "middle" }, name);
     });
   }
 
