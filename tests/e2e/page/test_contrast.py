@@ -86,6 +86,11 @@ def _text(client: httpx.Client) -> tuple[str, Shown]:
     return "#/m/contrast-text", lambda here: here.card("Try it").locator("textarea").count() > 1
 
 
+def _overview(client: httpx.Client) -> tuple[str, Shown]:
+    _learn(client, "contrast-listed", BINARY, _points(30))
+    return "#/", lambda here: here.page.get_by_role("link", name="contrast-listed").count()
+
+
 def _elsewhere(view: str, there: str) -> Callable[[httpx.Client], tuple[str, Shown]]:
     return lambda _: (view, lambda here: here.page.locator(there).count())
 
@@ -97,7 +102,7 @@ STATES = {
     "multiclass": _multiclass,
     "challengers": _challengers,
     "text": _text,
-    "overview": _elsewhere("#/", "tbody tr"),
+    "overview": _overview,
     "create": _elsewhere("#/new", "form select"),
     "example": _elsewhere("#/play/xor", ".point"),
 }
