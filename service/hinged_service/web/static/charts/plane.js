@@ -34,7 +34,7 @@ export class Plane {
     this.canvas = h("canvas", { class: "shade", width: FINE, height: FINE, "aria-hidden": "true" });
     this.svg = s("svg", { role: "img", class: "chart over" }, this.caption, this.under, this.line, this.over, this.top);
     this.window = h("div", { class: "window" }, this.canvas);
-    this.picker = new Picker(this.svg, () => this.#render());
+    this.picker = new Picker(this.svg, () => this.#renderPoints());
     this.node = h("div", { class: "plotarea plane" }, this.window, this.svg, this.picker.node);
     this.width = 0;
     new ResizeObserver(([entry]) => {
@@ -118,8 +118,14 @@ export class Plane {
     this.svg.setAttribute("height", this.height);
     say(this.caption, this.#summary());
     put(this.under, this.#axes(x, y));
-    put(this.over, this.points.map((point) => this.#point(point, x, y)), this.#cursor(x, y));
+    this.#renderPoints();
     this.#renderField();
+  }
+
+  #renderPoints() {
+    if (!this.width || !this.svg.isConnected) return;
+    const { x, y } = this.#scales();
+    put(this.over, this.points.map((point) => this.#point(point, x, y)), this.#cursor(x, y));
   }
 
   #renderField() {
