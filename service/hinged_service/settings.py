@@ -235,7 +235,7 @@ class TelemetrySettings(_Group):
     """Metrics and logs."""
 
     metrics_models: int = Field(
-        500, ge=0, description="Most models that /metrics names; of the others it gives the number."
+        500, ge=0, description="Most models that /metrics names; it only counts the others."
     )
     metrics_dir: Path | None = Field(
         None,
@@ -277,7 +277,8 @@ class TuningSettings(_Group):
     seen_s: int = Field(
         86_400,
         ge=1,
-        description="Seconds that a new stream remembers an event id, unless seen_ids others came.",
+        description="Seconds that a new stream remembers an event id, if fewer than seen_ids newer "
+        "ones came.",
     )
 
 

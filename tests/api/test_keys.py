@@ -160,7 +160,7 @@ def test_without_keys_no_caller_is_asked() -> None:
 
 def test_two_keys_of_one_name_stop_the_start() -> None:
     _, records = made(("a", ("predict",), ("*",)), ("a", ("learn",), ("*",)))
-    with pytest.raises(StartupError, match="two API keys"):
+    with pytest.raises(StartupError, match="Two API keys"):
         Keys.load(None, records)
 
 

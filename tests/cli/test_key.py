@@ -46,7 +46,7 @@ def test_a_file_of_keys_may_begin_with_a_mark(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [(["a b"], "not a valid name"), (["a", "--scope", "root"], "none of"), ([], "")],
+    [(["a b"], "not a valid name"), (["a", "--scope", "root"], "is not a scope"), ([], "")],
 )
 def test_bad_arguments_for_a_key_are_refused(arguments: list[str], message: str) -> None:
     code, shown = run(*arguments)

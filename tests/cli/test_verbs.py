@@ -108,7 +108,7 @@ def test_the_same_for_people(run: Run, name: str) -> None:
     assert "events 1 accuracy 0.00% mistakes 1" in do("show", name)
     assert do("weights", name) == "feature weight free 1 (intercept) 1"
     assert "free 3 (intercept) 1 (score) 4" in do("explain", name, "free=3")
-    assert "after 1 events" in do("checkpoint", name, "--name", f"{name}-c")
+    assert "Events so far: 1." in do("checkpoint", name, "--name", f"{name}-c")
     assert f"{name}-c {name}" in do("checkpoints", name)
     do("freeze", name)
     restored = do("restore", name, f"{name}-c")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,10 @@ from hinged_service.client import Client
 from hinged_service.follow import Follower
 from tests.support.service import Service
 
-mlflow: Any = pytest.importorskip("mlflow", reason="MLflow is not installed")
-pytestmark = pytest.mark.filterwarnings("default")
+pytestmark = [
+    pytest.mark.filterwarnings("default"),
+    pytest.mark.skipif(find_spec("mlflow") is None, reason="MLflow is not installed"),
+]
 
 SPEC = {
     "learner": {"type": "logistic_sgd"},
@@ -30,6 +33,14 @@ FRAME = pd.DataFrame([{"a": 3.0, "b": 1.0}, {"a": 0.0, "b": 2.0}, {"a": 4.0}])
 
 
 @pytest.fixture
+def mlflow() -> Any:
+    """The library, whose import takes seconds that only these tests shall spend."""
+    import mlflow
+
+    return mlflow
+
+
+@pytest.fixture
 def api(service: Service) -> Iterator[Client]:
     """A client; the model `flavoured` has learned the events."""
     with Client(service.url) as client:
@@ -40,7 +51,7 @@ def api(service: Service) -> Iterator[Client]:
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def run(mlflow: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """A run of MLflow in a folder of the test's own."""
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")  # instead of a database
     mlflow.set_tracking_uri(tmp_path.as_uri())
@@ -57,7 +68,7 @@ def expected(api: Client) -> tuple[list[Any], list[dict[str, float]]]:
     return [one.y for one in answers], [dict(one.proba) for one in answers]
 
 
-def test_a_saved_model_predicts_as_the_service(api: Client, tmp_path: Path) -> None:
+def test_a_saved_model_predicts_as_the_service(mlflow: Any, api: Client, tmp_path: Path) -> None:
     from hinged_service import mlflow as flavour
 
     folder = tmp_path / "model"
@@ -82,7 +93,7 @@ def test_a_saved_model_predicts_as_the_service(api: Client, tmp_path: Path) -> N
 
 
 def test_a_followed_model_learns_on_and_holds_no_address(
-    api: Client, service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    mlflow: Any, api: Client, service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from hinged_service import mlflow as flavour
 
@@ -101,7 +112,7 @@ def test_a_followed_model_learns_on_and_holds_no_address(
         assert loaded.predict(FRAME) == expected(api)[0]
 
 
-def test_a_run_has_model_and_metrics(api: Client, run: Any) -> None:
+def test_a_run_has_model_and_metrics(mlflow: Any, api: Client, run: Any) -> None:
     from hinged_service import mlflow as flavour
 
     flavour.log_metrics(api, "flavoured")

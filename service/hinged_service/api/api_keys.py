@@ -80,7 +80,7 @@ class Keys:
         self._keys: dict[str, Key] = {}
         for key in keys:
             if key.name in self._keys:
-                raise StartupError(f"There are two API keys of the name {key.name!r}.")
+                raise StartupError(f"Two API keys have the name {key.name!r}. Rename one.")
             self._keys[key.name] = key
 
     @classmethod

@@ -35,6 +35,6 @@ class Rates:
             return
         window = await self._limiter.get_window_stats(limit, key.name)
         raise Busy(
-            f"The API key {key.name!r} may call {key.rate}; nothing of this call was taken.",
+            f"The limit of the API key {key.name!r} is {key.rate}. Nothing of this call was taken.",
             retry_after_s=max(1, math.ceil(window.reset_time - time.time())),
         )

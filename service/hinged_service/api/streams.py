@@ -39,7 +39,7 @@ AliasName = Annotated[str, Path(pattern=NAME_PATTERN, description="The alias.", 
 
 
 class AliasSpec(StrictModel):
-    """The model that an alias shall point to."""
+    """The new model of an alias."""
 
     model: Name
 
@@ -48,7 +48,7 @@ class Promotion(StrictModel):
     """A decision to point an alias to another model."""
 
     of: Name = Field(alias="from", description="The model that it points to now.")
-    to: Name = Field(description="The model that it shall point to.")
+    to: Name = Field(description="The model that it points to from now on.")
     decision: str | None = Field(
         None,
         min_length=1,

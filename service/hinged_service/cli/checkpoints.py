@@ -35,10 +35,11 @@ def checkpoint(
 
     hinged checkpoint mail --name before-the-campaign
     """
-    made = session.client.make_checkpoint(name, as_)
+    with progress("saving"):
+        made = session.client.make_checkpoint(name, as_)
     session.show(
         made,
-        f"Checkpoint {made.name or made.uid} of {made.model} after {made.events:,} events.",
+        f"Kept {made.model} as {made.name or made.uid}. Events so far: {made.events:,}.",
     )
 
 
@@ -67,8 +68,9 @@ def restore(session: Session, name: Name, checkpoint: CheckpointName) -> None:
     hinged restore mail before-the-campaign
     """
     was_frozen = session.client.model(name).frozen
-    position = session.client.restore(name, checkpoint)
-    frozen = session.client.model(name, at_least=position).frozen
+    with progress("restoring"):
+        position = session.client.restore(name, checkpoint)
+        frozen = session.client.model(name, at_least=position).frozen
     said = [f"The model {name} is back at {checkpoint}."]
     if frozen is not was_frozen:
         now = "only predicts now" if frozen else "learns again"

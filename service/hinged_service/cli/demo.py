@@ -351,7 +351,7 @@ def _show_model(console: Console, client: Client) -> None:
         for m in client.stream(_MODEL).models
     ]
     console.print(grid(Table(columns, rows)))
-    console.print("\nThe model, as the service describes it:")
+    console.print("\nThe model phishing, as the service describes it:")
     for name in ("events", "mistakes", "updates", "hinge_loss", "features", "position"):
         console.print(f"  {name:<11}{getattr(model, name)}")
     console.print()

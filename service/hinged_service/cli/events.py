@@ -39,8 +39,8 @@ EventJson = Annotated[
         "--event",
         metavar="JSON",
         help='The event as JSON: {"x": {"free": 1}} or the features alone, or an array of events. '
-        "Without it and without features, events are read from standard input: the same, or one "
-        "a line.",
+        "Without it and without features, events are read from standard input, as one JSON "
+        "document or one event per line.",
     ),
 ]
 

@@ -39,7 +39,7 @@ def kafka(
         str | None,
         typer.Option(
             callback=sendable,
-            help="Consumer group, which deals out the partitions. By default `hinged-` and the "
+            help="Consumer group, which assigns the partitions. By default `hinged-` and the "
             "model.",
         ),
     ] = None,
@@ -52,8 +52,8 @@ def kafka(
     id: Annotated[  # noqa: A002 - as the option is called
         str | None,
         typer.Option(
-            help="Id of each event, so that it counts once, also if it comes several ways: `key` "
-            "is the record's key; any other name is a field (with --label)."
+            help="Id of each event, so that it counts once, even if it arrives several times: "
+            "`key` is the record's key; any other name is a field (with --label)."
         ),
     ] = None,
     weight: Annotated[
@@ -101,10 +101,10 @@ def kafka(
 ) -> None:
     r"""Learn Kafka topics, each record once.
 
-    Needs `pip install "hinged[kafka]"`. Start as many as there are partitions: the group deals
-    them out. How far each partition is learned is kept with the model, in the same step as its
-    records; the group's own offsets are written for your lag monitor and never read. If anything
-    is killed, reassigned or set back, no record counts twice and none is left out.
+    Needs `pip install "hinged[kafka]"`. Start at most one process per partition: the consumer
+    group assigns the partitions. The offset of each partition is kept with the model, in the same
+    step as its records; the group's own offsets are written for your lag monitor and never read. If
+    anything is killed, reassigned or set back, no record counts twice and none is left out.
 
     A value is an event in JSON, `{"x": {"f": 1.5}, "y": true}`; with --label a flat object, as
     `{"f": 1.5, "up": true}`. Confluent's JSON Schema values are read too; Avro and Protobuf are

@@ -47,7 +47,9 @@ def key(
     """
     scopes = tuple(s for s in _SCOPES if s in (scope or ["predict"]))
     if unknown := set(scope or ()) - set(_SCOPES):
-        raise typer.BadParameter(f"{sorted(unknown)[0]!r} is none of {', '.join(_SCOPES)}.")
+        raise typer.BadParameter(
+            f"{sorted(unknown)[0]!r} is not a scope; the scopes are {', '.join(_SCOPES)}."
+        )
     known = _records(file)
     if any(record.get("name") == name for record in known):
         raise typer.BadParameter(f"There is a key {name!r} in {file} already.")

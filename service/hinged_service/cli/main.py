@@ -196,7 +196,7 @@ def serve(
     if not (_has_keys(settings) or insecure or is_loopback(host)):
         raise _cannot_start(
             f"There are no API keys, so every caller that reaches {host} could do anything. "
-            "Make one with `hinged key` and set HINGED_KEYS_FILE, or say --insecure."
+            "Make one with `hinged key` and set HINGED_KEYS_FILE, or give --insecure."
         )
     try:
         whereabouts = _whereabouts(settings)

@@ -12,6 +12,7 @@ from hinged_service.cli.arguments import AtLeast, ClassName, LearnerType, Name, 
 from hinged_service.cli.command import Session
 from hinged_service.cli.inputs import pairs, read_bytes, read_documents, value_of
 from hinged_service.cli.output import Facts, Share, Table, accuracy
+from hinged_service.cli.progress import counted, progress
 from hinged_service.client import ClientError, LinearWeights, ModelInfo, Upgraded, Weights
 
 __all__ = [
@@ -216,21 +217,24 @@ def upgrade(
     hinged upgrade --all
     """
     if (name is None) is not every:
-        raise typer.BadParameter("Name a model, or say --all.")
+        raise typer.BadParameter("Name a model, or give --all.")
     names = [m.name for m in session.client.models()] if name is None else [name]
-    done: dict[str, Upgraded | ClientError] = {}
-    for one in names:
+
+    def upgraded(one: str) -> Upgraded | ClientError:
         try:
-            done[one] = session.client.upgrade(one)
+            return session.client.upgrade(one)
         except ClientError as error:
-            done[one] = error
             if not every:
                 raise
+            return error
+
+    results = counted("upgrading", map(upgraded, names), len(names), "models")
+    done = dict(zip(names, results, strict=True))
     shown = [_upgrade_result(one, result) for one, result in done.items()]
     session.show(
         shown if every else shown[0],
         Table(
-            ("model", "", "folded by"),
+            ("model", "", "version"),
             [_upgrade_row(one, result) for one, result in done.items()],
             "There are no models.",
         ),
@@ -358,9 +362,10 @@ def repair(
 
     hinged repair mail --checkpoint monday
     """
-    done = session.client.repair(name, checkpoint)
+    with progress("repairing"):
+        done = session.client.repair(name, checkpoint)
     shown = {"model": name, **msgspec.to_builtins(done)}
-    text = f"{len(done.removed)} entries removed, {len(done.passed_over)} passed over."
+    text = f"{len(done.removed)} entries removed, {len(done.passed_over)} skipped."
     text += "".join(f"\nRemoved: {one}." for one in done.records)
     if checkpoint is not None:
         text = f"The model {name} continues from the checkpoint {checkpoint}."

@@ -13,6 +13,7 @@ import typer
 from hinged_service.cli.arguments import Name
 from hinged_service.cli.command import Session
 from hinged_service.cli.output import printable
+from hinged_service.cli.progress import progress
 from hinged_service.client import Client, LinearWeights, ModelHistory, Weights
 from hinged_service.client.calls import Call, model_path, reader
 from hinged_service.wire.reports import CertificateShown
@@ -65,7 +66,8 @@ def plot(
         typer.echo("Pictures need Matplotlib. Install it: pip install 'hinged[plot]'", err=True)
         raise typer.Exit(1) from None
     figure = Figure(figsize=(8, 4.5), layout="constrained")
-    _DRAWN[what](figure, session.client, name, top)
+    with progress("drawing"):
+        _DRAWN[what](figure, session.client, name, top)
     try:
         figure.savefig(out, dpi=150)
     except OSError as error:

@@ -21,11 +21,11 @@ _EVERY_S: Final = 0.1
 
 
 @contextmanager
-def progress(what: str) -> Iterator[Told]:
+def progress(what: str, unit: str = "events") -> Iterator[Told]:
     """Show how far something is while the block runs.
 
-    Yields a function of the share that is done, 0 to 1, and of the events that this took. Until it
-    is called, only the time is shown.
+    Yields a function of the share that is done, 0 to 1, and of the events, or what `unit` names,
+    that this took. Until it is called, only the time is shown.
     """
     console = Console(stderr=True)
     if not console.is_terminal:
@@ -52,7 +52,7 @@ def progress(what: str) -> Iterator[Told]:
         now_s = time.monotonic()
         if now_s - told_s >= _EVERY_S:
             told_s = now_s
-            rate = f"{events / (now_s - began_s):,.0f} events/s"
+            rate = f"{events / (now_s - began_s):,.0f} {unit}/s"
             bar.update(task, total=1.0, completed=share, rate=rate)
 
     try:
@@ -63,9 +63,9 @@ def progress(what: str) -> Iterator[Told]:
         bar.stop()
 
 
-def counted(what: str, results: Iterable[T], total: int) -> Iterator[T]:
+def counted(what: str, results: Iterable[T], total: int, unit: str = "events") -> Iterator[T]:
     """Yield results, and show how many of them there are."""
-    with progress(what) as tell:
+    with progress(what, unit) as tell:
         for number, result in enumerate(results, start=1):
             tell(number / total, number)
             yield result

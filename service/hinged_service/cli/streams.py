@@ -69,7 +69,7 @@ def alias(
 def promote(
     session: Session,
     alias: AliasName,
-    model: Annotated[str, typer.Argument(help="The model that the alias shall point to.")],
+    model: Annotated[str, typer.Argument(help="The model that the alias points to from now on.")],
     from_: Annotated[
         str | None,
         typer.Option(

@@ -104,7 +104,7 @@ def train(
         ),
     ] = "0",
 ) -> None:
-    """Learn a past of many files side by side, and make a model that goes on from there.
+    """Learn many files of past events in parallel, and make a model that continues from there.
 
     Each worker learns its files with a copy of the learner; the mean of the weights is the start
     of the next pass (iterative parameter mixing). The result is imported into the service as a

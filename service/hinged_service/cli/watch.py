@@ -90,7 +90,7 @@ def top(
         bool,
         typer.Option(
             "--once",
-            help="Print the table once, with rates, and stop. So it is without a terminal.",
+            help="Print the table once, with rates, and stop: the default without a terminal.",
         ),
     ] = False,
 ) -> None:
@@ -130,7 +130,7 @@ def tail(
 ) -> None:
     """Print the events of a model as it learns them, from now on.
 
-    Of a model that learns faster than a terminal shows, the service sends a sample. With
+    If a model learns faster than a terminal can show, the service sends a sample. With
     `--output json` each message of the live feed is one line; with `csv` each event is.
 
     hinged tail mail
@@ -267,7 +267,7 @@ def _print_event(event: LiveEvent) -> None:
     elif isinstance(event, LiveSample) and event.left_out:
         print_line(f"  … {event.left_out:,} more events were learned")
     elif isinstance(event, LiveDrift):
-        print_line(f"{moment(event.at_ms)}  drift found after {event.events:,} events")
+        print_line(f"{moment(event.at_ms)}  drift found at event {event.events:,}")
     elif isinstance(event, LiveCommand):
         print_line(f"{moment(event.at_ms)}  command {event.do} {event.details or ''}".rstrip())
     elif isinstance(event, LiveEnd):

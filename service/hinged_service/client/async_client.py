@@ -153,7 +153,7 @@ class AsyncClient:
     def __reduce__(self) -> tuple[Callable[[], AsyncClient], tuple[()]]:
         if self._again is None:
             raise TypeError(
-                "A client with a transport of its own cannot be pickled: make one over there."
+                "A client with a transport of its own cannot be pickled: make one in each process."
             )
         return self._again, ()
 
@@ -649,7 +649,7 @@ class AsyncClient:
         Parameters
         ----------
         from_, to
-            The model that it points to now, and the one that it shall point to.
+            The model that it points to now, and the new one.
         decision
             Name of the decision, which is carried out once, however often it is sent; the
             client makes one if it is `None`.

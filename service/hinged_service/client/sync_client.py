@@ -142,7 +142,7 @@ class Client:
     def __reduce__(self) -> tuple[Callable[[], Client], tuple[()]]:
         if self._again is None:
             raise TypeError(
-                "A client with a transport of its own cannot be pickled: make one over there."
+                "A client with a transport of its own cannot be pickled: make one in each process."
             )
         return self._again, ()
 

@@ -160,7 +160,7 @@ class Aliases:
             self._known.pop(alias, None)
             return target.stream, made.kind == "ok"
         raise Unavailable(
-            "Another caller creates and deletes this alias. Try again.", retry_after_s=1
+            "Another caller is creating or deleting this alias. Try again.", retry_after_s=1
         )
 
     async def promote(self, alias: str, of: str, to: str, decision: str | None) -> Promoted:

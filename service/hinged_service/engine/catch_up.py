@@ -283,9 +283,9 @@ class LogFollower:
         if times > REBUILDS:
             await followers.end_hold(self.connection, self.keys)
             raise SetAside(
-                f"{why}, and the model's snapshot does not help. If there is a checkpoint, go on "
-                f"from it with POST /v1/models/{self.name}/repair?checkpoint=NAME; else delete "
-                "the model and create it again.",
+                f"{why}, and the model's snapshot cannot replace it. If there is a checkpoint, "
+                f"continue from it with POST /v1/models/{self.name}/repair?checkpoint=NAME; else "
+                "delete the model and create it again.",
                 retry_after_s=60,
             )
         self.in_trouble = True

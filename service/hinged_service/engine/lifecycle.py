@@ -102,7 +102,7 @@ class ModelLifecycle(ModelRecovery):
             if finished is not None:
                 return finished, False
         raise Unavailable(
-            "Another caller creates and deletes this model. Try again.", retry_after_s=1
+            "Another caller is creating or deleting this model. Try again.", retry_after_s=1
         )
 
     async def _check_unused(self, stream: str) -> None:

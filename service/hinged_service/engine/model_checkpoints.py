@@ -63,7 +63,9 @@ class ModelCheckpoints:
             if await retry(keep, deadline_s) == "ok":
                 return made
             await self._freshness.read()  # the log has another past: rebuild, and keep that
-        raise Unavailable("The log keeps changing its past. Try again.", retry_after_s=1)
+        raise Unavailable(
+            "The log was set back while the checkpoint was made. Try again.", retry_after_s=1
+        )
 
     def _made(
         self, replica: Replica, uid: str, name: str | None, state: ModelState

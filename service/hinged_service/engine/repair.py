@@ -120,7 +120,9 @@ async def start_from_checkpoint(
             await asyncio.sleep(_PAUSE_S)
     except (DamagedState, OtherVersion, hinged.InvalidState) as error:
         raise Conflict(f"The checkpoint cannot be used: {error}. Choose another one.") from error
-    raise Unavailable("The log moved on, or another version folds it. Try again.", retry_after_s=1)
+    raise Unavailable(
+        "The log has new entries, or another version learns it. Try again.", retry_after_s=1
+    )
 
 
 async def _go_on_from_snapshot(

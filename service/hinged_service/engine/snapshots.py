@@ -283,8 +283,8 @@ async def load_replica(
         raise set_aside_for(error) from error
     if barrier is not None and barrier.start != Position.parse(entry.base).id:
         raise SetAside(
-            "The model's snapshot is damaged, and what led to it was folded by more than one "
-            "version. Let this version fold its log again: hinged upgrade MODEL.",
+            "The model's snapshot is damaged, and more than one version learned the events "
+            "before it. Let this version learn the log again: hinged upgrade MODEL.",
             retry_after_s=_OTHER_S,
         )
     return await at_origin(connection, keys, entry, None, barrier, chunk, kind)

@@ -7,7 +7,7 @@ import sys
 import time
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TextColumn
 
 from hinged_service.ingest.target import Allowance
 from hinged_service.ingest.writer import Tally
@@ -46,13 +46,12 @@ class Reporter:
         if self._console.is_terminal:
             self._progress = Progress(
                 TextColumn("{task.description}"),
-                BarColumn(),
+                BarColumn(bar_width=20),
                 TextColumn("{task.fields[said]}"),
-                TimeRemainingColumn(),
                 console=self._console,
             )
             self._progress.start()
-            self._progress.add_task("learning", total=self.total_bytes, said="")
+            self._progress.add_task("learning", total=None, said="")
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -82,7 +81,8 @@ class Reporter:
     def _show(self, done_bytes: int | None) -> None:
         if self._progress is not None:
             task = self._progress.task_ids[0]
-            self._progress.update(task, completed=done_bytes, said=self._said())
+            said = self._share(done_bytes) + self._said()
+            self._progress.update(task, total=self.total_bytes, completed=done_bytes, said=said)
 
     def _share(self, done_bytes: int | None) -> str:
         if not done_bytes or not self.total_bytes:

@@ -434,7 +434,10 @@ class AutoSpec(StrictModel):
 
     type: Literal["auto"]
     max_classes: int = Field(
-        1_000, ge=3, le=1_000, description="Most classes. An event of a further class is refused."
+        1_000,
+        ge=3,
+        le=1_000,
+        description="Largest number of classes. An event of one more is refused.",
     )
 
     def build(self, max_features: int) -> hinged.Auto:

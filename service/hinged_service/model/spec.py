@@ -72,11 +72,14 @@ class LateLabels(StrictModel):
         description="Shortest wait of a prediction with an id for its label, in seconds.",
     )
     max_waiting: int = Field(
-        100_000, ge=1, le=10_000_000, description="Predictions that wait at most; then 429."
+        100_000,
+        ge=1,
+        le=10_000_000,
+        description="Largest number of predictions that wait; then 429.",
     )
     default_label: bool | Integer | Text | None = Field(
         None,
-        description="The label of a prediction whose label did not come in time. Default: none.",
+        description="The label of a prediction whose own did not come in time. Default: none.",
     )
     early: bool = Field(False, description="Let a label come before its prediction.")
 
@@ -87,8 +90,8 @@ class ModelSpec(StrictModel):
     learner: Learner = Field(description="The update rule and its parameters.")
     pipeline: Steps = Field(
         (),
-        description="Transformers of every event's features, in this order. Without it "
-        "features are numbers.",
+        description="Transformers of the features, in this order. Without them, features must be "
+        "numbers.",
     )
     scale: Literal["auto"] | None = Field(
         None,
@@ -103,16 +106,16 @@ class ModelSpec(StrictModel):
     )
     labels: _Listed = Field(
         None,
-        description="Binary: the two labels, the negative one first; without it true and false "
-        "(or 1 and 0). Multiclass: all labels, or integers; without it any text is a label. The "
-        "learner auto is binary with two labels here; without it the first event says whether "
-        "labels are text, integers or booleans. All labels of a model are of one JSON type.",
+        description="Binary: the two labels, the negative one first. Left out, they are true and "
+        "false, or 1 and 0. Multiclass: all labels, or integers. Left out, any text is a label. "
+        "The learner auto: two labels make it binary. Left out, its first event decides whether "
+        "labels are text, integers or booleans. All labels of a model have one JSON type.",
     )
     class_weight: Literal["balanced"] | None = Field(
         None,
-        description="balanced: an event's sample weight is multiplied by n / (k n_y), n being the "
-        "events learned so far, this one included, n_y those of its label and k the labels seen. "
-        "Its effect depends on the rule.",
+        description="balanced: the sample weight of an event is multiplied by n / (k n_y). n is "
+        "the number of events learned so far, with this one; n_y is that of its label; k is the "
+        "number of labels seen. The effect depends on the rule.",
     )
     stream: Name | None = Field(
         None, description="The stream to follow; a new one with the model's name if left out."
@@ -128,10 +131,10 @@ class ModelSpec(StrictModel):
         None,
         ge=4_096,
         le=2**40,
-        description="The most bytes of all that it learns by name: 128 and the name for each "
-        "stored number (of each class, each expert, each part of a rule). An event that might "
-        "need more is refused; transformers ignore new names then. They have half of these bytes "
-        "if any of them learns. The service's setting if left out.",
+        description="The most bytes of what the model learns by name. A stored number counts 128 "
+        "bytes and its name, for each class, expert and part of a rule. An event that might need "
+        "more is refused; transformers then ignore new names. Transformers that learn have half "
+        "of these bytes. Default: the service's setting.",
     )
     metrics: MetricSpecs = Field(
         (),
@@ -143,9 +146,8 @@ class ModelSpec(StrictModel):
     )
     start: Start = Field(
         "now",
-        description="The start of the model on its stream: now; log, with the oldest event that "
-        "the stream still has (of a trimmed log the oldest entry only marks the place, and its "
-        "events are left out); or with another model's state.",
+        description="Where the model starts on its stream: now; log, with the oldest event in the "
+        "log (if the log was trimmed, with the second entry); or with another model's state.",
     )
     exclude: Exclude | None = Field(
         None, description="Events of the stream that this model leaves out."
@@ -158,7 +160,7 @@ class ModelSpec(StrictModel):
     retention: Retention | None = Field(
         None,
         description="The part of the log that the stream keeps: the largest that a model asks "
-        "for. The service's setting if left out.",
+        "for. Default: the service's setting.",
     )
 
     model_config = ConfigDict(

@@ -275,7 +275,7 @@ async def damage(connection: Connection, keys: ModelKeys) -> dict[str, str]:
         if kind == "foreign":
             found[rest] = "does not follow from the entry before; it is left out"
         elif kind == "void":
-            found[rest] = "is damaged; a repair passed over it"
+            found[rest] = "is damaged; a repair skipped it"
         elif kind == UNREADABLE and rest:
             found[rest] = "cannot be read; a repair removes it"
         elif kind == "damaged" and rest == keys.uid:

@@ -142,7 +142,9 @@ class WorkerDirectory:
                 return Gathered(numbers, [page], told, left_out)
         with self._turn, FileLock(self._directory / "lock") as lock:
             if not lock.wait(time.monotonic() + _PATIENCE_S):
-                raise Unavailable("A worker collects the metrics. Try again.", retry_after_s=1)
+                raise Unavailable(
+                    "Another worker is collecting the metrics. Try again.", retry_after_s=1
+                )
             return self._gathered(self._directory)
 
     def _gathered(self, directory: Path) -> Gathered:

@@ -94,7 +94,7 @@ def test_events_learned_before_the_visit_are_there(visit: Open, client: httpx.Cl
     here.until(lambda: here.number("events") == 60)
     here.until(lambda: here.card("Latest events").locator("tbody tr").count() == 14)
     here.until(lambda: here.card("Two features").locator(".point").count() == 60)
-    now = here.card("Latest events").get_by_text(re.compile("^(right|wrong) today$"))
+    now = here.card("Latest events").get_by_text(re.compile("^would be (right|wrong)$"))
     here.until(lambda: now.count() == 14)
 
 
@@ -119,7 +119,7 @@ def test_charts_show_the_whole_life_and_go_on_live(visit: Open, client: httpx.Cl
         assert "Events learned" in texts
     told = here.card("Accuracy").locator(".mark.command title").text_content()
     assert 'configure {"learning_rate": 0.5}, after 400 events' in (told or "")
-    chart = here.card("Accuracy").locator("svg")
+    chart = here.card("Accuracy").locator("svg.chart")
     chart.focus()
     here.page.keyboard.press("ArrowLeft")
     here.until(lambda: "800 events" in here.card("Accuracy").locator(".readout").inner_text())
@@ -248,7 +248,10 @@ def test_more_than_two_classes_have_regions(visit: Open, client: httpx.Client) -
       return seen.size;
     }"""
     here.until(lambda: canvas.is_visible() and canvas.evaluate(colors) == 3)
-    assert here.card("Two features").get_by_text("<i>left</i>", exact=True).count() == 1
+    legend = here.card("Two features").locator(".sides")
+    assert legend.get_by_text("<i>left</i>", exact=True).count() == 1
+    names = here.card("Two features").locator(".region")
+    here.until(lambda: sorted(names.all_text_contents()) == ["<i>left</i>", "high", "low"])
     here.card("Largest weights").get_by_role("combobox").select_option("low")
 
 

@@ -144,7 +144,7 @@ class CustomClassifier(RiverClassifier):
             raise SetAside(
                 f"The custom model {self._served.name!r} is of version {self._served.version!r} "
                 "here as it was when its snapshot was made, but its code builds something else. "
-                "Serve the code of then, or declare another version and make another model.",
+                "Serve the old code, or declare another version and make another model.",
                 retry_after_s=60,
             )
 

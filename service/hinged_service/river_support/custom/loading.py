@@ -87,7 +87,7 @@ def _run(path: Path) -> ModuleType:
     name = f"hinged_models.{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
-        raise StartupError(f"{path} is no Python file (--models, HINGED_MODELS).")
+        raise StartupError(f"{path} is not a Python file (--models, HINGED_MODELS).")
     _let_import_from(path.parent)
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module

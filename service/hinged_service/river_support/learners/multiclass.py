@@ -26,7 +26,7 @@ class RiverMulticlass(Adaptor):
     classifier, max_features
         See `Adaptor`.
     max_classes
-        Most classes. An event of a further class is refused.
+        Largest number of classes. An event of one more is refused.
 
     """
 

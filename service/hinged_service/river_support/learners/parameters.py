@@ -12,7 +12,10 @@ from hinged_service.wire.strict import StrictModel
 __all__ = ["Classes", "RiverSpec", "arguments", "class_name"]
 
 Classes = Annotated[
-    int, Field(ge=1, le=1_000, description="Most classes. An event of a further class is refused.")
+    int,
+    Field(
+        ge=1, le=1_000, description="Largest number of classes. An event of one more is refused."
+    ),
 ]
 
 

@@ -313,7 +313,7 @@ class OneVsOneClassifierSpec(_OfBinary):
     type: Literal["OneVsOneClassifier"]
     asked: ClassVar[Callable[..., RiverClassifier]] = OneVsOne
     max_classes: int = Field(
-        20, ge=1, le=50, description="Most classes. An event of a further class is refused."
+        20, ge=1, le=50, description="Largest number of classes. An event of one more is refused."
     )
 
 

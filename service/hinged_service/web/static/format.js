@@ -11,6 +11,11 @@ export function count(value, digits = 1) {
   return Math.abs(value) >= 1e6 ? compact(digits).format(value) : whole.format(value);
 }
 
+/** A count of things. */
+export function counted(n, thing) {
+  return `${count(n)} ${thing}${n === 1 ? "" : "s"}`;
+}
+
 /** A share as percent. */
 export function percent(value, digits = 1) {
   return value === null || value === undefined || Number.isNaN(value) ? NONE : `${(100 * value).toFixed(digits)}%`;

@@ -1,7 +1,8 @@
 // How often values fell into equal bins, wrong ones (below zero) in another colour.
 
 import { h, put, s } from "../dom.js";
-import { count, number } from "../format.js";
+import { count, counted, number } from "../format.js";
+import { Picker } from "./picker.js";
 import { extent, linear, ticks } from "./scale.js";
 
 const MARGIN = { top: 8, right: 12, bottom: 38, left: 56 };
@@ -13,7 +14,8 @@ export class Histogram {
     Object.assign(this, { title, height });
     this.values = [];
     this.svg = s("svg", { role: "img", class: "chart" });
-    this.node = h("div", { class: "plot" }, this.svg);
+    this.picker = new Picker(this.svg, () => this.#render());
+    this.node = h("div", { class: "plotarea" }, this.svg, this.picker.node);
     this.width = 0;
     new ResizeObserver(([entry]) => {
       this.width = Math.round(entry.contentRect.width);
@@ -47,17 +49,20 @@ export class Histogram {
     }
     const x = linear([first * size, (first + bins.length) * size], [MARGIN.left, this.width - MARGIN.right]);
     const y = linear([0, Math.max(...bins, 1)], [this.height - MARGIN.bottom, MARGIN.top]);
+    const edge = (i) => number((first + i) * size);
+    const places = bins.map((n, i) => ({ x: x((first + i + 0.5) * size), n, i })).filter(({ n }) => n > 0);
+    const chosen = this.picker.choose(places, ({ n, i }) => `margin ${edge(i)} to ${edge(i + 1)}: ${counted(n, "event")}`);
     const wrong = this.values.filter((value) => value < 0).length;
     this.svg.setAttribute("viewBox", `0 0 ${this.width} ${this.height}`);
     this.svg.setAttribute("height", this.height);
     put(
       this.svg,
       s("title", null, `${this.title}: ${this.values.length} events, ${wrong} below zero`),
-      bins.map((n, i) => n > 0 && s("rect", {
-        class: first + i < 0 ? "bin wrong" : "bin",
+      places.map(({ n, i }) => s("rect", {
+        class: `bin${first + i < 0 ? " wrong" : ""}${i === chosen?.i ? " chosen" : ""}`,
         x: x((first + i) * size) + 0.5, width: Math.max(1, x(size) - x(0) - 1),
         y: y(n), height: y(0) - y(n),
-      }, s("title", null, `margin ${number((first + i) * size)} to ${number((first + i + 1) * size)}: ${count(n)} events`))),
+      })),
       s(
         "g",
         { class: "axes", "aria-hidden": "true" },

@@ -1,14 +1,21 @@
 // Lines over events or time, with marks of what happened, a readout that follows the pointer or the
 // arrow keys, and zoom.
 
-import { announce, h, put, s, say } from "../dom.js";
+import { h, put, s, say } from "../dom.js";
 import { count, moment } from "../format.js";
+import { Picker } from "./picker.js";
 import { extent, linear, texts, ticks, timeTicks } from "./scale.js";
 
 const MARGIN = { top: 10, right: 14, bottom: 38, left: 62 };
 const SHORTEST = { t: 30_000, events: 10 };
 const DRAGGED_PX = 8;
+const KINDS = ["drift", "command"];
 const TITLES = { events: "Events learned", t: "Time" };
+
+/** The outline of what stands above the line of a mark. */
+function flag(kind, at, top) {
+  return kind === "drift" ? `M${at - 4} ${top}h8l-4 7z` : `M${at - 3.5} ${top}h7v7h-7z`;
+}
 
 /**
  * A chart of one or more lines.
@@ -28,15 +35,15 @@ export class LineChart {
     this.samples = [];
     this.marks = [];
     this.window = null; // `[from, to]` of the axis; `to` is null at the newest
-    this.svg = s("svg", { role: "img", class: "chart", tabindex: 0 });
-    this.readout = h("p", { class: "readout", "aria-hidden": "true" });
+    this.svg = s("svg", { role: "img", class: "chart" });
+    this.picker = new Picker(this.svg, () => this.#render());
     this.legend = h("ul", { class: "legend" });
     this.nothing = h("p", { class: "nothing", hidden: true }, empty);
     this.nearer = h("button", { type: "button", class: "quiet small", "aria-label": `Zoom in on the newest: ${title}` }, "Zoom in");
     this.all = h("button", { type: "button", class: "quiet small", "aria-label": `Show all: ${title}` }, "Show all");
     this.other = h("button", { type: "button", class: "quiet small" });
     this.tools = h("span", { class: "tools" }, this.other, this.nearer, this.all);
-    this.node = h("div", { class: "plot" }, h("div", { class: "charthead" }, this.legend, this.tools), this.nothing, h("div", { class: "plotarea" }, this.svg, this.readout));
+    this.node = h("div", { class: "plot" }, h("div", { class: "charthead" }, this.legend, this.tools), this.nothing, h("div", { class: "plotarea" }, this.svg, this.picker.node));
     this.width = 0;
     this.#listen();
     new ResizeObserver(([entry]) => {
@@ -54,20 +61,16 @@ export class LineChart {
 
   #listen() {
     const at = (event) => event.clientX - this.svg.getBoundingClientRect().left;
-    const again = () => this.#render();
-    this.svg.addEventListener("pointermove", (event) => { this.pointed = at(event); again(); });
-    this.svg.addEventListener("pointerleave", () => { this.pointed = this.dragged = null; again(); });
+    this.svg.addEventListener("pointerleave", () => { this.dragged = null; this.#render(); });
     this.svg.addEventListener("pointerdown", (event) => { this.dragged = at(event); });
     this.svg.addEventListener("pointerup", (event) => {
       const ends = [this.dragged, at(event)].sort((a, b) => a - b);
       const far = this.dragged !== null && this.dragged !== undefined && ends[1] - ends[0] > DRAGGED_PX;
       this.dragged = null;
       if (far) this.#zoom(ends.map((px) => this.#scales().x.invert(px)));
-      else again();
+      else this.#render();
     });
     this.svg.addEventListener("dblclick", () => this.#zoom(null));
-    this.svg.addEventListener("keydown", (event) => this.#key(event));
-    this.svg.addEventListener("blur", () => { this.pointed = null; again(); });
     this.nearer.addEventListener("click", () => {
       const [low, high] = this.#ends();
       this.#zoom([high - (high - low) / 2, null]);
@@ -82,19 +85,6 @@ export class LineChart {
   #zoom(window) {
     this.window = window;
     this.#render();
-  }
-
-  /** Move the readout from sample to sample. */
-  #key(event) {
-    const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-    const { shown, x } = this.#scales();
-    if (!step || !shown.length) return;
-    event.preventDefault();
-    const before = this.pointed === null || this.pointed === undefined ? shown.length : shown.indexOf(this.#nearest(shown, x));
-    const next = shown[Math.max(0, Math.min(shown.length - 1, before + step))];
-    this.pointed = x(next[this.axis]);
-    this.#render();
-    announce(this.readout.textContent);
   }
 
   /** The first and last place on the axis that are shown. */
@@ -130,7 +120,8 @@ export class LineChart {
     this.svg.parentElement.hidden = this.legend.parentElement.hidden = none;
     if (none) return;
     const scales = this.#scales();
-    const { x, y, ends } = scales;
+    const { x, y, ends, shown } = scales;
+    const alone = shown.every((one) => one[this.axis] === shown[0][this.axis]); // no line without length
     this.svg.setAttribute("viewBox", `0 0 ${this.width} ${this.height}`);
     this.svg.setAttribute("height", this.height);
     put(
@@ -140,7 +131,7 @@ export class LineChart {
       this.marks.filter((mark) => mark[this.axis] >= ends[0] && mark[this.axis] <= ends[1]).map((mark) => this.#mark(mark, x)),
       this.lines.map((line, i) => [
         s("path", { class: `line c${i}`, d: this.#path(line, scales) }),
-        line.sparse ? this.#dots(line, i, scales) : null,
+        line.sparse || alone ? this.#dots(line, i, scales) : null,
       ]),
       this.#selection(),
       this.#cursor(scales),
@@ -182,13 +173,12 @@ export class LineChart {
 
   #mark(mark, x) {
     const at = x(mark[this.axis]);
-    const shape = mark.kind === "drift" ? `M${at - 4} ${MARGIN.top - 8}h8l-4 7z` : `M${at - 3.5} ${MARGIN.top - 8}h7v7h-7z`;
     return s(
       "g",
       { class: `mark ${mark.kind}` },
       s("title", null, `${mark.text}, after ${count(mark.events)} events, ${moment(mark.t)}`),
       s("line", { x1: at, x2: at, y1: MARGIN.top, y2: this.height - MARGIN.bottom }),
-      s("path", { d: shape }),
+      s("path", { d: flag(mark.kind, at, MARGIN.top - 8) }),
     );
   }
 
@@ -213,26 +203,20 @@ export class LineChart {
   }
 
   #selection() {
-    if (this.dragged === null || this.dragged === undefined || !Number.isFinite(this.pointed)) return null;
-    const [left, right] = [this.dragged, this.pointed].sort((a, b) => a - b);
+    const pointed = this.picker.at?.x;
+    if (this.dragged === null || this.dragged === undefined || pointed === undefined) return null;
+    const [left, right] = [this.dragged, pointed].sort((a, b) => a - b);
     return s("rect", { class: "selection", x: left, width: right - left, y: MARGIN.top, height: this.height - MARGIN.top - MARGIN.bottom });
   }
 
-  #nearest(shown, x) {
-    const at = x.invert(this.pointed);
-    return shown.reduce((a, b) => (Math.abs(b[this.axis] - at) < Math.abs(a[this.axis] - at) ? b : a));
-  }
-
   #cursor({ x, y, shown }) {
-    if (this.pointed === null || this.pointed === undefined || !shown.length) {
-      say(this.readout, "");
-      return null;
-    }
-    const near = this.#nearest(shown, x);
-    const parts = this.lines.filter((line) => Number.isFinite(near[line.key])).map((line) => `${line.label} ${this.format(near[line.key])}`);
-    const marks = this.marks.filter((mark) => Math.abs(x(mark[this.axis]) - this.pointed) < 6).map((mark) => mark.text);
-    say(this.readout, [`${count(near.events)} events`, moment(near.t), ...parts, ...marks].join(" · "));
-    const at = x(near[this.axis]);
+    const chosen = this.picker.choose(shown.map((near) => ({ x: x(near[this.axis]), near })), ({ x: at, near }) => {
+      const parts = this.lines.filter((line) => Number.isFinite(near[line.key])).map((line) => `${line.label} ${this.format(near[line.key])}`);
+      const marks = this.marks.filter((mark) => Math.abs(x(mark[this.axis]) - at) < 6).map((mark) => mark.text);
+      return [`${count(near.events)} events`, moment(near.t), ...parts, ...marks].join(" · ");
+    });
+    if (chosen === null) return null;
+    const { x: at, near } = chosen;
     return s(
       "g",
       { class: "cursor" },
@@ -243,9 +227,13 @@ export class LineChart {
   }
 
   #legend() {
-    if (this.legend.childElementCount !== this.lines.length) {
-      put(this.legend, this.lines.map((_, i) =>
-        h("li", { class: `c${i}` }, h("span", { class: "swatch" }), h("span"), " ", h("b"))));
+    const kinds = KINDS.filter((kind) => this.marks.some((mark) => mark.kind === kind));
+    if (this.legend.childElementCount !== this.lines.length + kinds.length) {
+      put(
+        this.legend,
+        this.lines.map((_, i) => h("li", { class: `c${i}` }, h("span", { class: "swatch" }), h("span"), " ", h("b"))),
+        kinds.map((kind) => h("li", null, s("svg", { class: `mark ${kind}`, width: 10, height: 8, "aria-hidden": "true" }, s("path", { d: flag(kind, 4, 0) })), kind)),
+      );
     }
     this.lines.forEach((line, i) => {
       const item = this.legend.children[i];

@@ -3,19 +3,18 @@
 // asked on a grid of points, so the picture is true for every learner and pipeline.
 
 import { h, put, s, say } from "../dom.js";
-import { label, number } from "../format.js";
+import { count, cut, label, number } from "../format.js";
 import { boundary, upsampled } from "./contour.js";
+import { mark } from "./marks.js";
+import { Picker } from "./picker.js";
 import { linear, ticks } from "./scale.js";
 
 const MARGIN = { top: 10, right: 14, bottom: 36, left: 52 };
 const FINE = 33;
 const FEW = 20;
 const GLIDE_MS = 450;
-const SHAPES = {
-  1: (x, y, r) => `M${x - r * 0.9} ${y - r * 0.9}h${r * 1.8}v${r * 1.8}h${-r * 1.8}z`,
-  2: (x, y, r) => `M${x} ${y - r * 1.1}l${r} ${r * 1.9}h${-2 * r}z`,
-  3: (x, y, r) => `M${x} ${y - r * 1.25}l${r * 1.25} ${r * 1.25}l${-r * 1.25} ${r * 1.25}l${-r * 1.25} ${-r * 1.25}z`,
-};
+const LETTER_PX = 8;
+const SMALL_REGION = 0.03; // of the plane: has no room for a name
 const still = matchMedia("(prefers-reduced-motion: reduce)");
 
 /** A plane. `draw` takes points, `answer` what the model says on a grid. */
@@ -30,11 +29,13 @@ export class Plane {
     this.under = s("g");
     this.line = s("g");
     this.over = s("g");
+    this.top = s("g");
     this.caption = s("title");
     this.canvas = h("canvas", { class: "shade", width: FINE, height: FINE, "aria-hidden": "true" });
-    this.svg = s("svg", { role: "img", class: "chart over" }, this.caption, this.under, this.line, this.over);
+    this.svg = s("svg", { role: "img", class: "chart over" }, this.caption, this.under, this.line, this.over, this.top);
     this.window = h("div", { class: "window" }, this.canvas);
-    this.node = h("div", { class: "plot plane" }, this.window, this.svg);
+    this.picker = new Picker(this.svg, () => this.#renderPoints());
+    this.node = h("div", { class: "plotarea plane" }, this.window, this.svg, this.picker.node);
     this.width = 0;
     new ResizeObserver(([entry]) => {
       this.width = Math.round(entry.contentRect.width);
@@ -117,8 +118,14 @@ export class Plane {
     this.svg.setAttribute("height", this.height);
     say(this.caption, this.#summary());
     put(this.under, this.#axes(x, y));
-    put(this.over, this.points.map((point) => this.#point(point, x, y)));
+    this.#renderPoints();
     this.#renderField();
+  }
+
+  #renderPoints() {
+    if (!this.width || !this.svg.isConnected) return;
+    const { x, y } = this.#scales();
+    put(this.over, this.points.map((point) => this.#point(point, x, y)), this.#cursor(x, y));
   }
 
   #renderField() {
@@ -126,6 +133,7 @@ export class Plane {
     const { x, y } = this.#scales();
     this.#paint(this.#colors());
     put(this.line, this.#boundary(x, y));
+    put(this.top, this.#regions(x, y));
   }
 
   #scales() {
@@ -155,24 +163,82 @@ export class Plane {
     );
   }
 
+  /** Scales of the grid that was answered. */
+  #cells(x, y) {
+    const last = this.field.n - 1;
+    return [
+      linear([0, last], [x(this.range.x[0]), x(this.range.x[1])]),
+      linear([0, last], [y(this.range.y[0]), y(this.range.y[1])]),
+    ];
+  }
+
   #boundary(x, y) {
-    if (!this.field?.binary) return [];
-    const { values, n } = this.field;
-    const px = linear([0, n - 1], [x(this.range.x[0]), x(this.range.x[1])]);
-    const py = linear([0, n - 1], [y(this.range.y[0]), y(this.range.y[1])]);
-    const path = boundary(values, n).map(([a, b, c, d]) =>
+    if (!this.field) return [];
+    const { values, n, binary } = this.field;
+    const [px, py] = this.#cells(x, y);
+    const fields = binary ? [values] : [...new Set(values)].map((one) => values.map((value) => (value === one ? 1 : -1)));
+    const path = fields.flatMap((field) => boundary(field, n)).map(([a, b, c, d]) =>
       `M${px(a).toFixed(1)} ${py(b).toFixed(1)}L${px(c).toFixed(1)} ${py(d).toFixed(1)}`).join("");
     return [s("path", { class: "boundary halo", d: path }), s("path", { class: "boundary", d: path })];
   }
 
+  /** The name of each predicted label, in the middle of where it is predicted. */
+  #regions(x, y) {
+    if (!this.field) return [];
+    const { values, n, binary } = this.field;
+    const [px, py] = this.#cells(x, y);
+    const regions = new Map();
+    values.forEach((value, i) => {
+      const which = binary ? Number(value > 0) : value;
+      if (!regions.has(which)) regions.set(which, []);
+      regions.get(which).push([i % n, Math.floor(i / n)]);
+    });
+    const mean = (cells, axis) => cells.reduce((sum, cell) => sum + cell[axis], 0) / cells.length;
+    return [...regions].filter(([which, cells]) => which in this.classes && cells.length > SMALL_REGION * n * n).map(([which, cells]) => {
+      const middle = [mean(cells, 0), mean(cells, 1)];
+      const far = (cell) => Math.hypot(cell[0] - middle[0], cell[1] - middle[1]);
+      const [a, b] = cells.reduce((one, other) => (far(other) < far(one) ? other : one));
+      const name = cut(label(this.classes[which]), 20);
+      const room = name.length * LETTER_PX / 2;
+      const at = Math.max(MARGIN.left + room, Math.min(this.width - MARGIN.right - room, px(a)));
+      return s("text", { class: "region", x: at, y: py(b) + 4, "text-anchor": "middle" }, name);
+    });
+  }
+
+  /** Lines to what the pointer or the keys choose; events at one place are told together. */
+  #cursor(x, y) {
+    const places = new Map();
+    for (const point of this.points) {
+      const at = `${x(point.x).toFixed(1)} ${y(point.y).toFixed(1)}`;
+      if (!places.has(at)) places.set(at, { x: x(point.x), y: y(point.y), points: [] });
+      places.get(at).points.push(point);
+    }
+    const sorted = [...places.values()].sort((a, b) => a.x - b.x || b.y - a.y);
+    const chosen = this.picker.choose(sorted, ({ points }) => {
+      const labels = new Map();
+      for (const { label: one } of points) labels.set(one, (labels.get(one) ?? 0) + 1);
+      const told = [...labels].map(([one, n]) => (n > 1 ? `${count(n)} × ${label(one)}` : label(one)));
+      const wrong = points.filter((point) => point.wrong).length;
+      const where = `${this.names[0]} ${number(points[0].x)}, ${this.names[1]} ${number(points[0].y)}`;
+      return [told.join(", "), where, ...(wrong ? [`${count(wrong)} predicted wrong`] : [])].join(" · ");
+    });
+    if (chosen === null) return null;
+    const { x: cx, y: cy } = chosen;
+    return s(
+      "g",
+      { class: "cursor" },
+      s("line", { x1: MARGIN.left, x2: cx, y1: cy, y2: cy }),
+      s("line", { x1: cx, x2: cx, y1: cy, y2: this.height - MARGIN.bottom }),
+    );
+  }
+
   #point(point, x, y) {
-    const which = Math.max(0, this.classes.findIndex((one) => one === point.label)) % 8;
-    const [cx, cy] = [x(point.x), y(point.y)];
-    const text = `${label(point.label)}: ${this.names[0]} ${number(point.x)}, ${this.names[1]} ${number(point.y)}${point.wrong ? ", predicted wrong" : ""}`;
-    const props = { class: `point k${which}${point.wrong ? " wrong" : ""}${point.newest ? " newest" : ""}` };
+    const which = this.classes.findIndex((one) => one === point.label);
     const r = this.points.length > FEW ? 5 : 9;
-    const shape = which % 4 === 0 ? s("circle", { ...props, cx, cy, r }) : s("path", { ...props, d: SHAPES[which % 4](cx, cy, r) });
-    shape.append(s("title", null, text));
-    return shape;
+    const [cx, cy] = [x(point.x), y(point.y)];
+    return [
+      mark(which, cx, cy, r, { class: point.wrong ? "point wrong" : "point" }),
+      point.newest && s("circle", { class: "ring", cx, cy, r: r + 5 }),
+    ];
   }
 }

@@ -38,7 +38,7 @@ export function timeTicks(low, high, wanted) {
   return found;
 }
 
-/** The least and greatest of some values that are numbers, widened if they are one. */
+/** The least and greatest of some values that are numbers, widened if they are equal to rounding. */
 export function extent(values, padding = 0) {
   let low = Infinity;
   let high = -Infinity;
@@ -48,7 +48,7 @@ export function extent(values, padding = 0) {
     if (value > high) high = value;
   }
   if (low > high) return [0, 1];
-  if (low === high) return [low - 0.5, high + 0.5];
+  if (high - low <= 1e-9 * Math.max(Math.abs(low), Math.abs(high))) return [low - 0.5, high + 0.5];
   const more = (high - low) * padding;
   return [low - more, high + more];
 }

@@ -3,14 +3,14 @@
 import { get, modelPath, Problem } from "../api.js";
 import { LineChart } from "../charts/line.js";
 import { card, h, say } from "../dom.js";
-import { count, number, percent, rate } from "../format.js";
+import { count, counted, number, percent, rate } from "../format.js";
 
 const SMALL = 2000;
 const GROWN = 1.4;
 const REST_MS = 5000;
 
 export const FEED = "No events yet. Send labelled events with POST …/learn, or teach one under “Try it”.";
-const ZOOM = "Drag across a chart to zoom in, double-click to see all. Triangles mark drifts, squares mark commands.";
+const ZOOM = "Point at a chart or press its arrow keys to read values. Drag across it to zoom in, double-click to see all.";
 
 /** The name of the accuracy of the newest events. */
 export function recentName(metrics) {
@@ -92,7 +92,7 @@ export function boundPanel(name, signal) {
       if (bound) {
         const now = last?.samples.at(-1);
         if (now && found.start_norm === 0) now.bound = asked.bound = bound.value;
-        say(says, `${count(found.updates)} updates${window}; the ${kind} bound allows ${number(bound.value)} for these ${count(found.events)} events. ${found.holds ? "It holds." : "It does not hold!"}`);
+        say(says, `${counted(found.updates, "update")}${window}; the ${kind} bound allows ${number(bound.value)} for ${counted(found.events, "event")}. ${found.holds ? "It holds." : "It does not hold!"}`);
       } else {
         say(says, found.notes.join(" "));
       }

@@ -7,7 +7,7 @@ import { FEED } from "./curves.js";
 const ROWS = 14;
 const SHOWN = 20;
 const COLUMNS = ["Time", "Features", "Label", "Predicted", "Score", "Outcome"];
-const TODAY = "Events from before this page was opened are predicted again by the present model: right or wrong today. The accuracy counts their first predictions.";
+const TODAY = "Events from before this page was opened are predicted again by the present model, which would be right or wrong. The accuracy counts their first predictions.";
 
 function features(x) {
   if (!x) return "";
@@ -16,7 +16,7 @@ function features(x) {
 
 function verdict(one) {
   const mistake = one.mistake ?? (one.past ? one.y_pred !== one.y : false);
-  if (one.past) return h("span", { class: mistake ? "badge bad" : "badge" }, mistake ? "wrong today" : "right today");
+  if (one.past) return h("span", { class: mistake ? "badge bad" : "badge" }, mistake ? "would be wrong" : "would be right");
   return [h("span", { class: mistake ? "badge bad" : "badge good" }, mistake ? "mistake" : "right"), one.updated ? h("span", { class: "badge" }, "update") : null];
 }
 

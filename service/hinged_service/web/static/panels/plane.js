@@ -1,6 +1,7 @@
 // Two features, the latest events, and the boundary that the model draws between them.
 
 import { call, modelPath, Problem } from "../api.js";
+import { legend as legendOf } from "../charts/marks.js";
 import { Plane } from "../charts/plane.js";
 import { card, h, put, say } from "../dom.js";
 import { extent } from "../charts/scale.js";
@@ -9,7 +10,7 @@ import { isAffine, isMulticlass, numericFeatures, strongest, typical } from "../
 const GRID = 25;
 const GRID_COSTS = 3; // times the pause: so many questions at once are work for the service
 const NAMES = 60;
-const KEY = "Each mark is one of the latest events, its colour and shape the label. A strong outline: predicted wrong. A thick one: the newest. The shades are the predictions of the model now, the line is its boundary.";
+const KEY = "Each mark is one of the latest events; its colour and shape are those of its label. Hollow: predicted wrong. In a ring: the newest. The shades are what the model predicts now, the line is its boundary.";
 const OTHERS = " The other features are at their mean.";
 
 /** Why there is no picture. */
@@ -80,7 +81,7 @@ export function planePanel(name, signal, { title = "Two features", wanted = null
     range = { x: widened(events, 0), y: widened(events, 1) };
     const classes = info.classes;
     const newest = history.outcomes.at(-1);
-    put(legend, classes.slice(0, 8).map((one, i) => h("span", { class: `k${i % 8}` }, typeof one === "string" ? one : JSON.stringify(one))));
+    put(legend, legendOf(classes));
     plane.draw(
       events.map((one) => ({
         x: one.x[chosen[0]], y: one.x[chosen[1]], label: one.y,

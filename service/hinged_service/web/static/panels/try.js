@@ -110,7 +110,7 @@ export function tryPanel(name) {
     ]);
     answer.hidden = false;
     const proba = predicted.proba?.[label(predicted.y)];
-    put(verdict, "It says ", h("strong", null, label(predicted.y)), proba === undefined ? null : ` (${percent(proba)})`, `, score ${signed(predicted.score)}`);
+    put(verdict, "It says ", h("strong", null, label(predicted.y)), proba === undefined ? null : ` (${percent(proba)}${info?.calibrated === false ? ", uncalibrated" : ""})`, `, score ${signed(predicted.score)}`);
     bars.node.hidden = explained === null;
     if (explained === null) {
       say(sum, "The score of this learner is not a sum over features.");
@@ -118,7 +118,7 @@ export function tryPanel(name) {
       const pairs = Object.entries(explained.features);
       const rest = pairs.slice(MOST).reduce((total, [, value]) => total + value, 0);
       bars.draw([...pairs.slice(0, MOST), ...(explained.intercept ? [["(intercept)", explained.intercept]] : [])]);
-      say(sum, `${pairs.length > MOST ? `${pairs.length - MOST} more add ${signed(rest)}. ` : ""}Together ${number(explained.score)}: the score.`);
+      say(sum, `${pairs.length > MOST ? `${pairs.length - MOST} more add ${signed(rest)}. ` : ""}Together ${signed(explained.score)}: the score.`);
     }
     return predicted;
   }
@@ -137,7 +137,7 @@ export function tryPanel(name) {
   const ask = () => guarded(async () => {
     say(outcome, "");
     const predicted = await explain(read());
-    control.set(predicted.y);
+    control?.set(predicted.y);
   });
 
   const teach = () => guarded(async () => {

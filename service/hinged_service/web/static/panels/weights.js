@@ -1,6 +1,7 @@
 // The largest weights, as they move.
 
 import { Bars } from "../charts/bars.js";
+import { legend } from "../charts/marks.js";
 import { card, h, put, say } from "../dom.js";
 import { label, signed } from "../format.js";
 
@@ -38,7 +39,7 @@ export function weightsPanel() {
     node: card("Largest weights", null, choice, sides, bars.node, intercept),
     update({ weights, info }) {
       if (info && info.classes.length === 2 && !sides.childElementCount) {
-        put(sides, h("span", { class: "k0" }, `${label(info.classes[0])} to the left`), h("span", { class: "k1" }, `${label(info.classes[1])} to the right`));
+        put(sides, legend(info.classes, (one, i) => `${label(one)} to the ${i ? "right" : "left"}`));
       }
       if (!weights || weights === shown) return;
       shown = weights;

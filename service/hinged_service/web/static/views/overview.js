@@ -3,7 +3,7 @@
 import { every, get, Problem } from "../api.js";
 import { sparkline } from "../charts/spark.js";
 import { h, put, say } from "../dom.js";
-import { ago, count, percent, rate, span } from "../format.js";
+import { ago, count, counted, percent, rate, span } from "../format.js";
 import { EXAMPLES } from "./examples.js";
 
 const EVERY_MS = 2000;
@@ -34,7 +34,7 @@ function row(model, now) {
     return h("tr", null, h("th", { scope: "row" }, link), h("td", { class: "soft" }, model.learner), h("td", { colspan: 8, class: "wrong" }, model.problem));
   }
   const drifts = model.drifts
-    ? h("span", { class: "badge drift", title: `last ${ago(model.drifts_at_ms.at(-1))}` }, `${count(model.drifts)} drift${model.drifts === 1 ? "" : "s"}`)
+    ? h("span", { class: "badge drift", title: `last ${ago(model.drifts_at_ms.at(-1))}` }, counted(model.drifts, "drift"))
     : null;
   const cells = [
     h("th", { scope: "row" }, link, model.stream === model.name ? null : h("span", { class: "soft" }, ` on ${model.stream}`)),
