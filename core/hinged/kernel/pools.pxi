@@ -223,7 +223,6 @@ cdef double MOST_LOG_SCALE = pure.MOST_LOG_SCALE, LEAST_LOG_SCALE = pure.LEAST_L
 def scores_of(list experts, x):
     """Return the finite score of each learner."""
     cdef Event *event
-    cdef BinaryCore core
     cdef double score
     cdef list found = []
     try:
@@ -232,19 +231,46 @@ def scores_of(list experts, x):
         return pure.scores_of(experts, x)
     try:
         for expert in experts:
-            if isinstance(expert, BinaryCore) and (<BinaryCore>expert)._is_known():
-                core = expert
-                score = core._served(event)
-                if isfinite(score):
-                    found.append(score)
-                    continue
-            if getattr(expert, "_by_squares", False):
-                found.append(expert.lifted.score_one(with_squares(x)))
-            else:
-                found.append(expert.score_one(x))
+            score = score_at_once(expert, event, x)
+            found.append(score if isfinite(score) else expert.score_one(x))
         return found
     finally:
         released(event)
+
+
+cdef double score_at_once(expert, Event *event, x) except? -1.0:
+    """Return the score of a learner of a known rule, also of a `Quadratic` of one; else NaN."""
+    cdef Event *squares
+    if not isinstance(expert, BinaryCore):
+        return NAN
+    if (<BinaryCore>expert)._is_known():
+        return (<BinaryCore>expert)._served(event)
+    if not is_quadratic(expert):
+        return NAN
+    squares = gathered_squares(event, x)
+    try:
+        return score_at_once(expert.lifted, squares, None)
+    finally:
+        released(squares)
+
+
+cdef bint learn_at_once(
+    expert, Event *event, x, double target, double w, Told *told
+) except -1:
+    """Let a learner of a known rule, also a `Quadratic` of one, learn an ordinary event.
+
+    Return whether it did; else nothing has changed.
+    """
+    cdef Event *squares
+    if not isinstance(expert, BinaryCore):
+        return False
+    if not is_quadratic(expert):
+        return (<BinaryCore>expert)._learn_event(event, target, w, told)
+    squares = gathered_squares(event, x)
+    try:
+        return learn_at_once(expert.lifted, squares, None, target, w, told)
+    finally:
+        released(squares)
 
 
 def pool_event(
@@ -274,13 +300,8 @@ def pool_event(
     try:
         for i in range(count):
             expert = experts[i]
-            if not (
-                isinstance(expert, BinaryCore)
-                and (<BinaryCore>expert)._learn_event(event, target, w, &told)
-            ):
-                outcome = squares_told(expert, x, positive, w)
-                if outcome is None:
-                    outcome = pure.taught(expert, x, positive, w, account)
+            if not learn_at_once(expert, event, x, target, w, &told):
+                outcome = pure.taught(expert, x, positive, w, account)
                 told.positive, told.score, told.updated = outcome[0], outcome[1], outcome[3]
             updated = updated or told.updated
             wrong.append(told.positive != positive)
@@ -322,9 +343,7 @@ def teach(dict experts, x, y, double w, account):
     try:
         for label, expert in experts.items():
             right = bool(label == y)
-            if isinstance(expert, BinaryCore) and (<BinaryCore>expert)._learn_event(
-                event, 1.0 if right else -1.0, w, &told
-            ):
+            if learn_at_once(expert, event, x, 1.0 if right else -1.0, w, &told):
                 moved = moved or told.updated
             else:
                 moved = pure.taught(expert, x, right, w, account).updated or moved
