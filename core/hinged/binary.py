@@ -36,7 +36,7 @@ from hinged.vector import (
 
 __all__ = ["BinaryLinearClassifier", "probabilities"]
 
-MAX = sys.float_info.max
+LEAST, MAX = sys.float_info.min, sys.float_info.max
 BELOW_1 = math.nextafter(1.0, 0.0)
 ACCOUNT: dict[str, ScalarType] = {
     name: SUM if name in {"hinge_loss", "perceptron_loss", "radius"} else COUNT for name in TOTALS
@@ -490,4 +490,4 @@ def of_both_labels(positive: bool, low: float) -> dict[Label, float]:
 
 def inside(p: float) -> float:
     """Return a probability moved off 0 and 1, to the least normal float and that below 1."""
-    return max(sys.float_info.min, min(BELOW_1, p))
+    return LEAST if p < LEAST else p if p < BELOW_1 else BELOW_1
