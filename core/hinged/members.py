@@ -10,15 +10,13 @@ from hinged.accounting import Accounting
 from hinged.base import LinearClassifier
 from hinged.binary import ACCOUNT, BinaryLinearClassifier, restored_accounting
 from hinged.errors import InvalidParameter, InvalidState, shown
-from hinged.events import Label
-from hinged.kernel.pure import taught
+from hinged.kernel.pure import counted, taught
 from hinged.state import ScalarType
-from hinged.vector import Numbers
 
 __all__ = [
     "checked",
+    "counted",
     "flat_state",
-    "learn",
     "restored",
     "restored_account",
     "taught",
@@ -32,11 +30,6 @@ def checked(model: object) -> BinaryLinearClassifier:
     if isinstance(model, BinaryLinearClassifier):
         return model
     raise InvalidParameter(f"must be a binary learner of hinged, not {shown(model)}")
-
-
-def learn(member: LinearClassifier, x: Numbers, y: Label, w: float, account: Accounting) -> bool:
-    """Let a member learn; count in `account` what it left out; return whether it moved."""
-    return taught(member, x, y, w, account).updated
 
 
 def flat_state(

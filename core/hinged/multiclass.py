@@ -20,7 +20,9 @@ from hinged.vector import Event, Features, Numbers, saturated
 
 __all__ = [
     "DEFAULT_CLASSES",
+    "Asked",
     "MulticlassClassifier",
+    "Scores",
     "admitted_class",
     "best",
     "checked_class",
@@ -30,6 +32,9 @@ __all__ = [
 
 DEFAULT_CLASSES = 1_000
 Part = TypeVar("Part")
+Scores = dict[Label, float]
+Asked = tuple[Numbers, Scores, Scores]
+"""An event, the scores of the weights that learn, and those that predict."""
 
 
 class MulticlassClassifier(LinearClassifier, Generic[Part]):
@@ -87,7 +92,7 @@ class MulticlassClassifier(LinearClassifier, Generic[Part]):
         return 0.0
 
     @abc.abstractmethod
-    def scores_one(self, x: Event) -> dict[Label, float]:
+    def scores_one(self, x: Event) -> Scores:
         """Return the finite score of every class, in the order the classes were seen.
 
         Parameters
@@ -103,15 +108,20 @@ class MulticlassClassifier(LinearClassifier, Generic[Part]):
         """
 
     @abc.abstractmethod
-    def _raw_scores(self, x: Event) -> tuple[Numbers, dict[Label, float]]:
+    def _raw_scores(self, x: Event) -> tuple[Numbers, Scores]:
         """Return the event, cleaned if need be, and the scores of the weights that learn.
 
         A score is infinite if it is beyond the floats.
         """
 
-    def _served_from(self, x: Numbers, raw: dict[Label, float]) -> dict[Label, float]:
+    def _served_from(self, x: Numbers, raw: Scores) -> Scores:
         """Return the finite scores that predict, given those of the weights that learn."""
         return self.scores_one(x)
+
+    def _asked(self, x: Event) -> Asked:
+        """Return the event, cleaned if need be, its raw scores, and the scores that predict."""
+        numbers, raw = self._raw_scores(x)
+        return numbers, raw, raw if self._serves_raw else self._served_from(numbers, raw)
 
     @abc.abstractmethod
     def _learn_classes(
@@ -123,8 +133,11 @@ class MulticlassClassifier(LinearClassifier, Generic[Part]):
         label = self._check_label(y)
         if type(w) is not float or w != 1.0:
             w = self.check_weight(w)
-        numbers, scores = self._raw_scores(x)
-        served = scores if self._serves_raw else self._served_from(numbers, scores)
+        return self._learn_asked(self._asked(x), label, w)
+
+    def _learn_asked(self, asked: Asked, label: Label, w: float) -> Fields:
+        """Learn an event that was asked about, of a checked label and weight."""
+        numbers, scores, served = asked
         y_pred = best(served)
         score = 0.0 if y_pred is None else saturated(served[y_pred])
         account = self.accounting

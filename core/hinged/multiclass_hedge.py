@@ -10,10 +10,12 @@ from hinged import members, state
 from hinged.base import INTERCEPT, Contributions
 from hinged.errors import InvalidParameter, shown
 from hinged.events import Label, checked_weight, finite_features
-from hinged.kernel import judged, log_probabilities, mixed
+from hinged.kernel import finite_scores, judged, log_probabilities, mixed
 from hinged.multiclass import (
     DEFAULT_CLASSES,
+    Asked,
     MulticlassClassifier,
+    Scores,
     admitted_class,
     best,
     restored_classes,
@@ -30,7 +32,6 @@ from hinged.vector import Event, Features, Numbers
 
 __all__ = ["MulticlassHedge", "default_multiclass_pool"]
 
-Scores = dict[Label, float]
 Multiclass = MulticlassClassifier[Any]
 
 
@@ -123,7 +124,7 @@ class MulticlassHedge(MulticlassClassifier[None]):
         count = len(self._experts)
         self.trust = [1.0 / count] * count
         self.temperatures = [Temperature() for _ in range(count + 1)]
-        self._heard: tuple[list[Scores], list[Scores]] = [], [{}]
+        self._heard: tuple[list[Asked], list[Scores], list[Scores]] = [], [], []
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -137,35 +138,44 @@ class MulticlassHedge(MulticlassClassifier[None]):
     def _new_part(self) -> None:
         return None  # the experts have the parts
 
-    def _hear(self, x: Event) -> tuple[list[Scores], list[Scores]]:
-        """Return the scores of every expert, and as log-shares those, and last the pool's."""
-        scores = [expert.scores_one(x) for expert in self._experts]
+    def _scores(self, x: Event) -> list[Scores]:
+        return [expert.scores_one(x) for expert in self._experts]
+
+    def _hear(self, scores: list[Scores]) -> list[Scores]:
+        """Return the log-shares of every expert, given its finite scores, and last the pool's."""
         pairs = zip(self.temperatures, scores, strict=False)  # the last one is the pool's
         shares = [temperature.log_shares(score) for temperature, score in pairs]
         pooled = mixed(self.trust, shares, self._parts)
-        return scores, [*shares, self.temperatures[-1].log_shares(pooled)]
+        return [*shares, self.temperatures[-1].log_shares(pooled)]
 
     def _raw_scores(self, x: Event) -> tuple[Numbers, Scores]:
         numbers = finite_features(x)
-        self._heard = self._hear(numbers)
-        return numbers, log_probabilities(self._heard[1][-1])
+        asked = [expert._asked(numbers) for expert in self._experts]  # noqa: SLF001 - one family
+        scores = [
+            served if finite_scores(served) else expert.scores_one(numbers)
+            for expert, (_, _, served) in zip(self._experts, asked, strict=True)
+        ]
+        self._heard = asked, scores, self._hear(scores)
+        return numbers, log_probabilities(self._heard[2][-1])
 
     def scores_one(self, x: Event) -> Scores:
         """Return ln p of every class, in the order the classes were seen."""
-        return log_probabilities(self._hear(x)[1][-1])
+        return log_probabilities(self._hear(self._scores(x))[-1])
 
     def _learn_classes(
         self, x: Numbers, y: Label, rival: Label | None, margin: float, norm: float, w: float
     ) -> bool:
-        scores, shares = self._heard
+        heard, scores, shares = self._heard
         if scores[0]:
             wrong = [best(score) != y for score in scores]
             self.trust = judged(self.trust, wrong, self._learning_rate * w, self.share)
         for temperature, share in zip(self.temperatures, shares, strict=True):
             temperature.learn_class(share, y, w)
         updated = False
-        for expert in self._experts:
-            updated |= members.learn(expert, x, y, w, self.accounting)
+        for expert, asked in zip(self._experts, heard, strict=True):
+            label, learn = expert._check_label(y), expert._learn_asked  # noqa: SLF001
+            updated |= members.counted(expert, self.accounting, learn, asked, label, w)[3]
+        self._heard = [], [], []
         return updated
 
     def _check_label(self, y: Hashable) -> Label:
@@ -183,7 +193,7 @@ class MulticlassHedge(MulticlassClassifier[None]):
 
         The intercept is the logarithm of what all classes are divided by, to sum to 1.
         """
-        *shares, pooled = self._hear(x)[1]
+        *shares, pooled = self._hear(self._scores(x))
         scale, scores = self.temperatures[-1].scale, log_probabilities(pooled)
         label = "" if y is None else y  # no class is known
         pairs = enumerate(zip(shares, self.trust, strict=True))

@@ -29,6 +29,14 @@ def class_scores(dict parts, x, bint auxiliary=False):
         released(event)
 
 
+def finite_scores(dict scores):
+    """Return whether all values are finite."""
+    for score in scores.values():
+        if not isfinite(<double>score):
+            return False
+    return True
+
+
 cdef class Scaling:
     """The arithmetic of a temperature: see `hinged.kernel.pure.Scaling`."""
 

@@ -248,7 +248,8 @@ cdef class Storage:
         if event.count:
             memcpy(self.slots, event.places, event.count * sizeof(int32_t))
         self.seen, self.seen_count, self.all_found = event.serial, count, all_found
-        self.by_hint = 4 * right >= event.count
+        if not again:
+            self.by_hint = 4 * right >= event.count
         return 0
 
     cdef inline bint _is_at(self, int32_t slot, PyObject *name, Py_hash_t hash) noexcept:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from math import copysign, exp, log
 from typing import TYPE_CHECKING, TypeVar
 
@@ -28,6 +28,8 @@ __all__ = [
     "add_to_classes",
     "best",
     "class_scores",
+    "counted",
+    "finite_scores",
     "judged",
     "log_probabilities",
     "mixed",
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
     from hinged.base import LinearClassifier
 
 Label = TypeVar("Label", bound=Hashable)
+Told = TypeVar("Told")
 
 LIMIT = 15.0
 """The largest log-odds: the least probability is 1 / (1 + exp(LIMIT)), about 3e-7."""
@@ -112,6 +115,11 @@ def class_scores(
     if auxiliary:
         return {y: p.auxiliary.dot(x) + p.auxiliary_intercept for y, p in parts.items()}
     return {y: p.weights.dot(x) + p.intercept for y, p in parts.items()}
+
+
+def finite_scores(scores: Mapping[Label, float]) -> bool:
+    """Return whether all values are finite."""
+    return all(map(math.isfinite, scores.values()))
 
 
 class Scaling:
@@ -365,13 +373,20 @@ def add_to_classes(
     return True
 
 
-def taught(
-    expert: LinearClassifier, x: Numbers, label: Hashable, w: float, account: Accounting
-) -> Outcome:
+def counted(
+    expert: LinearClassifier, account: Accounting, learn: Callable[..., Told], *event: object
+) -> Told:
     """Let a learner learn; count in `account` what it leaves out; return what it tells."""
     own = expert.accounting
     overflows, ignored = own.overflows, own.ignored
-    told = expert.predict_learn_one(x, label, w)
+    told = learn(*event)
     account.overflows += own.overflows - overflows
     account.ignored += own.ignored - ignored
     return told
+
+
+def taught(
+    expert: LinearClassifier, x: Numbers, label: Hashable, w: float, account: Accounting
+) -> Outcome:
+    """Let a learner learn an event as `counted` says."""
+    return counted(expert, account, expert.predict_learn_one, x, label, w)
