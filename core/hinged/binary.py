@@ -18,7 +18,7 @@ from hinged.base import INTERCEPT, Contributions, LinearClassifier
 from hinged.errors import InvalidEvent, InvalidParameter
 from hinged.events import Label, binary_target, checked_features, checked_weight
 from hinged.kernel import BinaryCore, is_compiled, norm_of
-from hinged.kernel.pure import RULES, TOTALS
+from hinged.kernel.pure import RULES, TOTALS, inside
 from hinged.parameters import checked_cap, checked_flag, checked_real
 from hinged.start import InitialWeights, RandomWeights, StartedVector, started
 from hinged.state import COUNT, SIGNED, SUM, ScalarType
@@ -36,8 +36,7 @@ from hinged.vector import (
 
 __all__ = ["BinaryLinearClassifier", "probabilities"]
 
-LEAST, MAX = sys.float_info.min, sys.float_info.max
-BELOW_1 = math.nextafter(1.0, 0.0)
+MAX = sys.float_info.max
 ACCOUNT: dict[str, ScalarType] = {
     name: SUM if name in {"hinge_loss", "perceptron_loss", "radius"} else COUNT for name in TOTALS
 }
@@ -486,8 +485,3 @@ def of_both_labels(positive: bool, low: float) -> dict[Label, float]:
     """
     high = inside(1.0 - low)
     return {False: low, True: high} if positive else {False: high, True: low}
-
-
-def inside(p: float) -> float:
-    """Return a probability moved off 0 and 1, to the least normal float and that below 1."""
-    return LEAST if p < LEAST else p if p < BELOW_1 else BELOW_1

@@ -180,6 +180,16 @@ def test_many_names_give_the_same_bits(case: str) -> None:
     assert told(compiled) == told(pure)
 
 
+FINITE = st.floats(allow_nan=False, allow_infinity=False)
+
+
+@given(scores=st.dictionaries(NAMES, FINITE, max_size=5), chosen=st.booleans())
+def test_softmax_gives_the_same_bits(scores: dict[Any, float], chosen: bool) -> None:
+    keys = list(scores)[::2] if chosen else None
+    ours, theirs = (made(scores, keys) for made in (kernel.softmax, kernel.pure.softmax))
+    assert repr(ours) == repr(theirs)
+
+
 def scaled_alike(stream: Iterable[dict[Any, float]], cap: int) -> None:
     compiled, pure = hinged.AutoScaler(cap), PURE.AutoScaler(cap)
     for x in stream:

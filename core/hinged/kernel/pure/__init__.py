@@ -16,9 +16,11 @@ from hinged.kernel.pure.penalties import (
     shrunk_dot,
 )
 from hinged.kernel.pure.pools import (
+    BELOW_1,
     KEPT,
     LEAST_CURVATURE,
     LEAST_LOG_SCALE,
+    LEAST_NORMAL,
     LEAST_ODDS,
     LIMIT,
     LONGEST_STEP,
@@ -34,6 +36,7 @@ from hinged.kernel.pure.pools import (
     class_scores,
     counted,
     finite_scores,
+    inside,
     judged,
     log_probabilities,
     mixed,
@@ -43,6 +46,7 @@ from hinged.kernel.pure.pools import (
     revived_mixing,
     revived_scaling,
     scores_of,
+    softmax,
     taught,
     teach,
 )
@@ -90,6 +94,7 @@ from hinged.kernel.pure.storage import (
 )
 
 __all__ = [
+    "BELOW_1",
     "DEVIATIONS",
     "EPSILON",
     "KEPT",
@@ -98,6 +103,7 @@ __all__ = [
     "LARGEST_VALUE",
     "LEAST_CURVATURE",
     "LEAST_LOG_SCALE",
+    "LEAST_NORMAL",
     "LEAST_ODDS",
     "LIMIT",
     "LONGEST_STEP",
@@ -135,6 +141,7 @@ __all__ = [
     "class_scores",
     "counted",
     "finite_scores",
+    "inside",
     "judged",
     "learned",
     "length",
@@ -162,6 +169,7 @@ __all__ = [
     "scores_of",
     "set_mark",
     "shrunk_dot",
+    "softmax",
     "taught",
     "teach",
     "uncertainty",
