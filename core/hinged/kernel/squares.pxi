@@ -2,7 +2,7 @@
 
 cdef double LARGEST_ROOT = pure.LARGEST_ROOT
 cdef enum:
-    MOST_SQUARE_NAMES = 10_000
+    MOST_SQUARE_NAMES = 65_536
 cdef dict square_names = {}
 
 
