@@ -309,8 +309,7 @@ class BinaryLinearClassifier(LinearClassifier, BinaryCore):
         if step == 0.0:
             return False
         intercept = self.intercept + step * self._constant
-        if self.max_features is not None:
-            x = self._room(x)
+        x = self._room(x)
         if not (isfinite(intercept) and self._weights.move(x, step, norm)):
             return self._overflow()
         self.intercept = intercept
@@ -321,6 +320,8 @@ class BinaryLinearClassifier(LinearClassifier, BinaryCore):
         return room(x, self._weights, len(self._weights), self.max_features)
 
     def _room(self, x: Numbers) -> Numbers:
+        if self.max_features is None:
+            return x
         kept = self._part_kept(x)
         self.accounting.ignored += len(x) - len(kept)
         return kept
