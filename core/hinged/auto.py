@@ -114,7 +114,8 @@ class Auto(LinearClassifier):
 
     def _learn(self, x: Event, y: Hashable, w: float) -> Fields:
         label = self._check_label(y)
-        w = self.check_weight(w)
+        if type(w) is not float or w != 1.0:
+            w = self.check_weight(w)
         numbers = finite_features(x)
         account = self.accounting
         account.events += 1
@@ -313,5 +314,5 @@ def _shares_of_two(log_odds: float, classes: list[Label]) -> Scores:
     """Return the logarithm of the probability of each class, given the log-odds of the second."""
     if len(classes) < 2:
         return dict.fromkeys(classes, 0.0)
-    shares = probabilities(log_odds)
-    return {label: math.log(shares[i > 0]) for i, label in enumerate(classes)}
+    shares, (first, second) = probabilities(log_odds), classes
+    return {first: math.log(shares[False]), second: math.log(shares[True])}

@@ -11,31 +11,17 @@ from river import base
 
 from hinged import frames, state
 from hinged.errors import InvalidState
-from hinged.events import as_floats, finite_features
+from hinged.events import finite_features
+from hinged.kernel import scaled_after, scaled_now
+from hinged.kernel.pure import LARGEST_VALUE, Record
 from hinged.parameters import checked_cap
 from hinged.state import COUNT
 from hinged.vector import VALUE_BYTES, Event, Features, name_bytes
 
-__all__ = ["NUMBERS", "UNSEEN", "AutoScaler", "Record", "learned", "restored", "scaled", "scaling"]
+__all__ = ["NUMBERS", "AutoScaler", "restored"]
 
-LIMIT = 8.0
-"""Standard deviations within which every value is kept; up to as many values are not judged."""
-MEMORY = 1_000
-"""Values that mean and variance look back on, about."""
-PROBATION = 16
-"""Values before a feature may be found dense that was not at once."""
-LARGEST = 1e100
-"""The largest value; larger ones are cut to it."""
-
-Record = tuple[int, int, int, bool, float, float, float, float]
-"""State of one feature.
-
-In this order: its values so far; the number of the event that had the first; values other than
-0 and 1; whether it is scaled; mean and variance of all values but the two extremes; the extremes.
-"""
 NUMBERS = 8
 """The numbers of a record."""
-UNSEEN: Record = (0, 0, 0, False, 0.0, 0.0, 0.0, 0.0)
 
 
 class AutoScaler(base.MiniBatchTransformer):
@@ -124,37 +110,22 @@ class AutoScaler(base.MiniBatchTransformer):
             has changed then.
 
         """
-        numbers = as_floats(finite_features(x))
+        numbers = finite_features(x)
         self.events += 1
-        records, cap = self._records, self.max_features
-        found: Features = {}
-        for name, value in numbers.items():
-            record = records.get(name, UNSEEN)
-            if record is UNSEEN and cap is not None and len(records) >= cap:
-                self.ignored += 1
-            else:
-                records[name] = record = learned(record, value, self.events)
-            found[name] = scaled(record, value)
+        found, ignored = scaled_after(
+            self._records, numbers, self.events, self.max_features, keep=True
+        )
+        self.ignored += ignored
         return found
 
     def expect_one(self, x: Event) -> Features:
         """Return the features scaled as they are once `x` is learned; nothing changes."""
-        records, at, cap = self._records, self.events + 1, self.max_features
-        free = math.inf if cap is None else cap - len(records)
-        found: Features = {}
-        for name, value in as_floats(finite_features(x)).items():
-            record = records.get(name, UNSEEN)
-            if record is not UNSEEN or free > 0:
-                free -= record is UNSEEN
-                record = learned(record, value, at)
-            found[name] = scaled(record, value)
-        return found
+        numbers, at = finite_features(x), self.events + 1
+        return scaled_after(self._records, numbers, at, self.max_features, keep=False)[0]
 
     def transform_one(self, x: Event) -> Features:
         """Return the features scaled; nothing changes."""
-        records = self._records
-        numbers = as_floats(finite_features(x))
-        return {name: scaled(records.get(name, UNSEEN), v) for name, v in numbers.items()}
+        return scaled_now(self._records, finite_features(x))
 
     def learn_many(self, X: frames.Frame) -> None:
         """Learn the rows of a frame one after the other, all of them or, refused, none."""
@@ -206,119 +177,6 @@ class AutoScaler(base.MiniBatchTransformer):
         self._measured = self._name_bytes = 0
 
 
-def learned(record: Record, value: float, events: int) -> Record:
-    """Return the record after one value more.
-
-    Parameters
-    ----------
-    record
-        That of the feature; `UNSEEN` before its first value.
-    value
-        A finite number.
-    events
-        Events so far, this one included.
-
-    """
-    n, first, others, dense, mean, variance, least, largest = record
-    value = LARGEST if value > LARGEST else -LARGEST if value < -LARGEST else value
-    n += 1
-    others += value not in (0.0, 1.0)
-    at_once = n == events < PROBATION and not (value == math.floor(value) and abs(value) <= LIMIT)
-    if n == 1:
-        return n, events, others, at_once, 0.0, 0.0, value, value
-    since = events - first + 1
-    if dense:
-        dense = 4 * n >= since
-    else:
-        dense = at_once or (n >= PROBATION and others >= 2 and 5 * n >= 3 * since)
-    if n == 2:
-        return n, first, others, dense, 0.0, 0.0, min(least, value), max(largest, value)
-    if value < least:
-        value, least = least, value
-    elif value > largest:
-        value, largest = largest, value
-    weight = n - 2 if n - 2 < MEMORY else MEMORY
-    off = value - mean
-    if variance > 0.0:
-        bound = LIMIT * math.sqrt(variance)
-        off = bound if off > bound else -bound if off < -bound else off
-    step = off / weight
-    mean += step
-    variance += (off * (off - step) - variance) / weight
-    return n, first, others, dense, mean, variance, least, largest
-
-
-def scaled(record: Record, value: float) -> float:
-    """Return the value of a feature of this record scaled, as `AutoScaler` says."""
-    n, _, _, dense, mean, variance, least, largest = record
-    if n == 0:
-        return 0.0
-    if dense:
-        mean, variance = _moments(n, mean, variance, least, largest)
-        if variance == 0.0:
-            return 0.0
-        bound = math.sqrt(n)
-        if bound > LIMIT:
-            bound = LIMIT
-        z = (value - mean) / math.sqrt(variance)
-        return bound if z > bound else -bound if z < -bound else z
-    size = min(abs(least), abs(largest)) if n <= 2 else math.sqrt(mean * mean + variance)
-    if size > LIMIT:
-        return max(-LIMIT, min(LIMIT, value / size))
-    bound = 2.0 * LIMIT * max(1.0, size)
-    return max(-bound, min(bound, value))
-
-
-def scaling(record: Record) -> tuple[float, float, float, float]:
-    """Return centre, divisor, least and most with which `scaled` scales and cuts values.
-
-    >>> from hinged.auto_scaler import UNSEEN, learned, scaled, scaling
-    >>> record = UNSEEN
-    >>> for events, value in enumerate((20.5, 22.5, 18.5, 24.0), start=1):
-    ...     record = learned(record, value, events)
-    >>> centre, divisor, least, most = scaling(record)
-    >>> scaled(record, 22.0) == max(least, min(most, (22.0 - centre) / divisor))
-    True
-
-    """
-    n, _, _, dense, mean, variance, least, largest = record
-    if dense:
-        mean, variance = _moments(n, mean, variance, least, largest)
-    if n == 0 or (dense and variance == 0.0):
-        return 0.0, 1.0, 0.0, 0.0
-    if dense:
-        bound = min(LIMIT, math.sqrt(n))
-        return mean, math.sqrt(variance), -bound, bound
-    size = min(abs(least), abs(largest)) if n <= 2 else math.sqrt(mean * mean + variance)
-    if size > LIMIT:
-        return 0.0, size, -LIMIT, LIMIT
-    bound = 2.0 * LIMIT * max(1.0, size)
-    return 0.0, 1.0, -bound, bound
-
-
-def _moments(
-    n: int, mean: float, variance: float, least: float, largest: float
-) -> tuple[float, float]:
-    """Return mean and variance of the values of a record, with the extremes that count."""
-    if n == 1:
-        return least, 0.0
-    weight = n - 2 if n - 2 < MEMORY else MEMORY
-    inside = LIMIT * math.sqrt(variance) if n > LIMIT else math.inf
-    off = least - mean
-    if off >= -inside:
-        weight += 1
-        step = off / weight
-        mean += step
-        variance += (off * (off - step) - variance) / weight
-    off = largest - mean
-    if off <= inside:
-        weight += 1
-        step = off / weight
-        mean += step
-        variance += (off * (off - step) - variance) / weight
-    return mean, variance
-
-
 def restored(data: object, events: int) -> Record:
     """Return a stored record, or raise `InvalidState`.
 
@@ -339,9 +197,9 @@ def restored(data: object, events: int) -> Record:
             and 1 <= first <= events
             and 1 <= n <= events - first + 1
             and 0 <= others <= n
-            and -LARGEST <= mean <= LARGEST
-            and 0.0 <= variance <= LARGEST * LARGEST
-            and -LARGEST <= least <= largest <= LARGEST
+            and -LARGEST_VALUE <= mean <= LARGEST_VALUE
+            and 0.0 <= variance <= LARGEST_VALUE * LARGEST_VALUE
+            and -LARGEST_VALUE <= least <= largest <= LARGEST_VALUE
         ):  # fmt: skip
             return n, first, others, dense, mean, variance, least, largest
     raise InvalidState(f"a record of AutoScaler must be {NUMBERS} numbers that go together")

@@ -18,7 +18,7 @@ from hinged.base import INTERCEPT, Contributions, LinearClassifier
 from hinged.errors import InvalidEvent, InvalidParameter
 from hinged.events import Label, binary_target, checked_features, checked_weight
 from hinged.kernel import BinaryCore, is_compiled, norm_of
-from hinged.kernel.pure import RULES, TOTALS
+from hinged.kernel.pure import RULES, TOTALS, inside
 from hinged.parameters import checked_cap, checked_flag, checked_real
 from hinged.start import InitialWeights, RandomWeights, StartedVector, started
 from hinged.state import COUNT, SIGNED, SUM, ScalarType
@@ -37,8 +37,6 @@ from hinged.vector import (
 __all__ = ["BinaryLinearClassifier", "probabilities"]
 
 MAX = sys.float_info.max
-BELOW_1 = math.nextafter(1.0, 0.0)
-_ABOVE_0 = sys.float_info.min
 ACCOUNT: dict[str, ScalarType] = {
     name: SUM if name in {"hinge_loss", "perceptron_loss", "radius"} else COUNT for name in TOTALS
 }
@@ -311,8 +309,7 @@ class BinaryLinearClassifier(LinearClassifier, BinaryCore):
         if step == 0.0:
             return False
         intercept = self.intercept + step * self._constant
-        if self.max_features is not None:
-            x = self._room(x)
+        x = self._room(x)
         if not (isfinite(intercept) and self._weights.move(x, step, norm)):
             return self._overflow()
         self.intercept = intercept
@@ -323,6 +320,8 @@ class BinaryLinearClassifier(LinearClassifier, BinaryCore):
         return room(x, self._weights, len(self._weights), self.max_features)
 
     def _room(self, x: Numbers) -> Numbers:
+        if self.max_features is None:
+            return x
         kept = self._part_kept(x)
         self.accounting.ignored += len(x) - len(kept)
         return kept
@@ -487,8 +486,3 @@ def of_both_labels(positive: bool, low: float) -> dict[Label, float]:
     """
     high = inside(1.0 - low)
     return {False: low, True: high} if positive else {False: high, True: low}
-
-
-def inside(p: float) -> float:
-    """Return a probability moved off 0 and 1, to the least normal float and that below 1."""
-    return _ABOVE_0 if p < _ABOVE_0 else BELOW_1 if p > BELOW_1 else p

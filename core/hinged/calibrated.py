@@ -123,11 +123,11 @@ class Calibrated(LinearClassifier):
             if w > 0.0:
                 temperature.learn_class(shares, label, float(w))
             return outcome
-        outcome = learner.predict_learn_one(x, y, w)
+        told = learner._learn(x, y, w)  # noqa: SLF001
         if w > 0.0:
-            z = temperature.log_odds(outcome.score)
-            temperature.learn(z, y is True or binary_target(y) > 0.0, float(w))
-        return outcome
+            z = temperature.log_odds(told[1])
+            temperature.learn(z, y is True or (y is not False and binary_target(y) > 0.0), float(w))
+        return told
 
     def score_one(self, x: Event) -> float:
         """Return the finite score behind the predicted label: the learner's."""

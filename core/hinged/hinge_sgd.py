@@ -199,7 +199,7 @@ class HingeSGD(LazyPenalty, BinaryLinearClassifier):
         if not hit:
             self._penalise(shrink, pull)
             return False
-        x = x if self.max_features is None else self._room(x)
+        x = self._room(x)
         weights_before = self._due(x)
         self._penalise(shrink, pull)
         step = eta * w * target

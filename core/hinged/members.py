@@ -10,11 +10,12 @@ from hinged.accounting import Accounting
 from hinged.base import LinearClassifier
 from hinged.binary import ACCOUNT, BinaryLinearClassifier, restored_accounting
 from hinged.errors import InvalidParameter, InvalidState, shown
-from hinged.kernel.pure import taught
+from hinged.kernel.pure import counted, taught
 from hinged.state import ScalarType
 
 __all__ = [
     "checked",
+    "counted",
     "flat_state",
     "pool_of",
     "restored",

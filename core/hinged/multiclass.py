@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import abc
 import math
-from collections.abc import Collection, Hashable, Iterable, Mapping
+from collections.abc import Collection, Hashable
 from numbers import Integral, Number
 from typing import Generic, TypeVar, cast
 
 from hinged import frames
 from hinged.accounting import Fields
 from hinged.base import LinearClassifier
-from hinged.binary import inside
 from hinged.errors import InvalidEvent, InvalidState, shown
 from hinged.events import Label, checked_features, plain
-from hinged.kernel import best, norm_of
+from hinged.kernel import best, norm_of, softmax
 from hinged.parameters import checked_cap
 from hinged.vector import Event, Features, Numbers, saturated
 
@@ -289,27 +288,3 @@ def admitted_class(y: Hashable, known: Collection[Label], cap: int | None) -> La
         if label not in known and cap is not None and len(known) >= cap:
             raise InvalidEvent("y", f"must be a known class: all {cap} are taken")
     return label
-
-
-def softmax(
-    scores: Mapping[Label, float], keys: Iterable[Label] | None = None
-) -> dict[Label, float]:
-    """Return exp(score) by key, divided by their sum, without overflow.
-
-    Of two keys or more none gets 0 or 1 (see `inside`); the only key gets 1. Some `keys` of the
-    scores give the values of those, in that order.
-
-    Examples
-    --------
-    >>> softmax({"a": 0.0, "b": 1e308})
-    {'a': 2.2250738585072014e-308, 'b': 0.9999999999999999}
-
-    """
-    top = max(scores.values(), default=0.0)
-    odds = {y: math.exp(score - top) for y, score in scores.items()}
-    total = math.fsum(odds.values())
-    if len(odds) == 1:
-        return dict.fromkeys(odds, 1.0)
-    if keys is None:
-        return {y: inside(value / total) for y, value in odds.items()}
-    return {y: inside(odds[y] / total) for y in keys}

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable
 
 from hinged.events import Label
-from hinged.kernel import class_scores
+from hinged.kernel import class_scores, finite_scores
 from hinged.multiclass_linear import ClassWeights, Pair
 from hinged.multiclass_perceptron import MulticlassPerceptron
 from hinged.vector import Event, Numbers, WeightVector, saturated
@@ -91,4 +90,4 @@ class MulticlassAveragedPerceptron(MulticlassPerceptron):
 
     def _served_from(self, x: Numbers, raw: dict[Label, float]) -> dict[Label, float]:
         served = self._less_lag(raw, x)
-        return served if all(map(math.isfinite, served.values())) else self.scores_one(x)
+        return served if finite_scores(served) else self.scores_one(x)

@@ -11,7 +11,7 @@ from hinged.accounting import Fields
 from hinged.base import INTERCEPT, Contributions
 from hinged.errors import InvalidParameter, shown
 from hinged.events import Label, checked_weight, finite_features
-from hinged.kernel import judged, log_probabilities, mixed
+from hinged.kernel import finite_scores, judged, log_probabilities, mixed
 from hinged.kernel.pure import counted
 from hinged.multiclass import (
     DEFAULT_CLASSES,
@@ -312,7 +312,7 @@ def _linear_pools(
 
 def _saturated(scores: Scores) -> Scores:
     """Return scores as finite ones."""
-    if math.isfinite(sum(scores.values())):
+    if finite_scores(scores):
         return scores
     return {label: saturated(score) for label, score in scores.items()}
 

@@ -12,6 +12,7 @@ from hinged.base import INTERCEPT, Contributions
 from hinged.binary import ACCOUNT, restored_accounting
 from hinged.errors import InvalidEvent, InvalidParameter, shown
 from hinged.events import Label, checked_features, checked_weight
+from hinged.kernel import finite_scores
 from hinged.multiclass import DEFAULT_CLASSES, MulticlassByParts, best, restored_classes
 from hinged.parameters import checked_cap, checked_real
 from hinged.start import RandomWeights, StartedVector, started
@@ -197,13 +198,13 @@ class MulticlassLinearClassifier(MulticlassByParts[ClassWeights]):
             return checked_features(x), {}
         try:
             scores = kernel.class_scores(self._parts, x)
-            if all(map(math.isfinite, scores.values())):
+            if finite_scores(scores):
                 return x, scores  # type: ignore[return-value] # only numbers sum to these
         except TypeError:
             pass
         clean = checked_features(x)
         scores = kernel.class_scores(self._parts, clean)
-        if not all(map(math.isfinite, scores.values())):
+        if not finite_scores(scores):
             parts = self._parts.items()
             scores = {y: wide_dot(p.weights.get, clean) + p.intercept for y, p in parts}
         return clean, scores
@@ -215,13 +216,13 @@ class MulticlassLinearClassifier(MulticlassByParts[ClassWeights]):
             return {}
         try:
             scores = self._served_scores(x)
-            if all(map(math.isfinite, scores.values())):
+            if finite_scores(scores):
                 return scores
         except TypeError:
             pass
         clean = checked_features(x)
         scores = self._served_scores(clean)
-        return scores if all(map(math.isfinite, scores.values())) else self._saturated_scores(clean)
+        return scores if finite_scores(scores) else self._saturated_scores(clean)
 
     def _saturated_scores(self, x: Features) -> dict[Label, float]:
         scores = {}

@@ -35,6 +35,7 @@ VALUE_BYTES = 128
 """Bytes that a stored number counts for, beside its name: about as many as it takes in memory."""
 
 _SCALE = 2.0**-520
+_MAX = sys.float_info.max
 
 
 class WeightVector(Storage):
@@ -99,7 +100,7 @@ def _revived(values: Features, changed: set[Hashable] | None) -> WeightVector:
 
 def saturated(value: float) -> float:
     """Return `value` cut to the range of the finite floats."""
-    return max(-sys.float_info.max, min(sys.float_info.max, value))
+    return value if -_MAX <= value <= _MAX else -_MAX if value < 0.0 else _MAX
 
 
 def wide_dot(weight: Callable[[Hashable], float], x: Numbers) -> float:

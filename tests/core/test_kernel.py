@@ -14,7 +14,7 @@ import random
 import subprocess
 import sys
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal
@@ -179,6 +179,38 @@ def test_many_names_give_the_same_bits(case: str) -> None:
             plain = {n: dict(v.view()) for n, v in state["vectors"].items()}
             compiled.set_state({**state, "vectors": plain})
     assert told(compiled) == told(pure)
+
+
+FINITE = st.floats(allow_nan=False, allow_infinity=False)
+
+
+@given(scores=st.dictionaries(NAMES, FINITE, max_size=5), chosen=st.booleans())
+def test_softmax_gives_the_same_bits(scores: dict[Any, float], chosen: bool) -> None:
+    keys = list(scores)[::2] if chosen else None
+    ours, theirs = (made(scores, keys) for made in (kernel.softmax, kernel.pure.softmax))
+    assert repr(ours) == repr(theirs)
+
+
+def scaled_alike(stream: Iterable[dict[Any, float]], cap: int) -> None:
+    compiled, pure = hinged.AutoScaler(cap), PURE.AutoScaler(cap)
+    for x in stream:
+        for call in ("transform_one", "expect_one", "learn_transform_one"):
+            ours, theirs = (getattr(scaler, call)(x) for scaler in (compiled, pure))
+            assert list(ours.items()) == list(theirs.items())
+            assert [v.hex() for v in ours.values()] == [v.hex() for v in theirs.values()]
+    assert repr(compiled.get_state()) == repr(pure.get_state())
+
+
+@settings(max_examples=100, deadline=None)
+@given(stream=st.lists(st.dictionaries(NAMES, HOSTILE, max_size=6), max_size=40))
+def test_hostile_events_are_scaled_to_the_same_bits(stream: list[dict[Any, float]]) -> None:
+    scaled_alike(stream, cap=7)
+
+
+def test_many_events_are_scaled_to_the_same_bits() -> None:
+    chance = random.Random(3)
+    kinds = (chance.random, lambda: chance.gauss(9.0, 3.0), lambda: float(chance.randrange(9)))
+    scaled_alike(({"a": 1.0, chance.choice("bcd"): kinds[n % 3]()} for n in range(1_500)), cap=4)
 
 
 def test_a_view_is_a_live_mapping() -> None:

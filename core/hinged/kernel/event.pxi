@@ -63,8 +63,8 @@ cdef struct Event:
     double norm
     bint has_norm, busy
 
-cdef Event shared
-memset(&shared, 0, sizeof(Event))
+cdef Event[2] shared  # the second for what is made of the first, as its squares
+memset(shared, 0, sizeof(shared))
 cdef uint64_t last_serial = 0
 
 
@@ -111,31 +111,31 @@ cdef inline bint is_text(PyObject *known, Py_hash_t hash, PyObject *name) noexce
     )
 
 
-cdef bint renewed(object x) except -1:
+cdef bint renewed(Event *event, object x) except -1:
     """Take over the values of a dictionary if it has the very names gathered last."""
     cdef Py_ssize_t at = 0, i = 0
     cdef PyObject *name
     cdef PyObject *value
     cdef double size
-    cdef uint64_t serial = shared.serial
-    if not serial or shared.reading != NULL or PyDict_Size(x) != shared.count:
+    cdef uint64_t serial = event.serial
+    if not serial or event.reading != NULL or PyDict_Size(x) != event.count:
         return False
-    shared.serial = 0  # not whole, until all values are in
+    event.serial = 0  # not whole, until all values are in
     while PyDict_Next(x, &at, &name, &value):
-        if shared.names[i] != name and not is_text(shared.names[i], shared.hashes[i], name):
+        if event.names[i] != name and not is_text(event.names[i], event.hashes[i], name):
             return False
         size = number(value)
-        if (<uint64_t *>&size)[0] != (<uint64_t *>&shared.values[i])[0]:
-            shared.values[i] = size
-            shared.has_norm = False
+        if (<uint64_t *>&size)[0] != (<uint64_t *>&event.values[i])[0]:
+            event.values[i] = size
+            event.has_norm = False
         i += 1
-    shared.serial = serial
+    event.serial = serial
     return True
 
 
 cdef Event *unused() except NULL:
-    """Return the event that is shared, if it is not in use, or one of its own."""
-    cdef Event *event = &shared
+    """Return an event that is shared, if one is not in use, or one of its own."""
+    cdef Event *event = &shared[shared[0].busy]
     if event.busy:  # a name's own comparison came back to the kernel
         event = <Event *>PyMem_Malloc(sizeof(Event))
         if event == NULL:
@@ -193,7 +193,7 @@ cdef Event *gathered(object x) except NULL:
             raise TypeError("not a dictionary of floats")
         x = dict(x.items())  # in its own order
     event = unused()
-    if event == &shared and renewed(x):
+    if renewed(event, x):
         event.busy = True
         return event
     event.busy = True
@@ -236,7 +236,7 @@ cdef void forget(Event *event) noexcept:
 
 
 cdef void released(Event *event) noexcept:
-    if event == &shared:
+    if event == &shared[0] or event == &shared[1]:
         event.busy = False
         return
     forget(event)

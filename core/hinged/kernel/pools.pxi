@@ -29,6 +29,14 @@ def class_scores(dict parts, x, bint auxiliary=False):
         released(event)
 
 
+def finite_scores(dict scores):
+    """Return whether all values are finite."""
+    for score in scores.values():
+        if not isfinite(<double>score):
+            return False
+    return True
+
+
 cdef class Scaling:
     """The arithmetic of a temperature: see `hinged.kernel.pure.Scaling`."""
 
@@ -202,6 +210,25 @@ def log_probabilities(dict shares):
     return {label: <double>value - total for label, value in shares.items()}
 
 
+def softmax(dict scores, keys=None):
+    """Return exp(score) by key, divided by their sum, none of two or more 0 or 1."""
+    cdef double top = -INFINITY, total
+    cdef dict odds = {}
+    for score in scores.values():
+        if <double>score > top:
+            top = score
+    for label, score in scores.items():
+        odds[label] = exp(<double>score - top)
+    if len(odds) == 1:
+        return dict.fromkeys(odds, 1.0)
+    total = fsum(odds.values())
+    return {y: inside(<double>odds[y] / total) for y in (odds if keys is None else keys)}
+
+
+cdef inline double inside(double p) noexcept:
+    return LEAST_NORMAL if p < LEAST_NORMAL else p if p < BELOW_1 else BELOW_1
+
+
 cpdef list judged(list trust, list wrong, double loss, double share):
     """Return the trust after one event."""
     cdef double factor = exp(-loss), total, even
@@ -214,6 +241,7 @@ cpdef list judged(list trust, list wrong, double loss, double share):
 
 
 cdef double SPREAD = pure.SPREAD, LEAST_ODDS = pure.LEAST_ODDS
+cdef double LEAST_NORMAL = pure.LEAST_NORMAL, BELOW_1 = pure.BELOW_1
 cdef double MOST_EVIDENCE = pure.MOST_EVIDENCE
 cdef double LIMIT = pure.LIMIT, KEPT = pure.KEPT, MOST_WEIGHT = pure.MOST_WEIGHT
 cdef double LEAST_CURVATURE = pure.LEAST_CURVATURE, LONGEST_STEP = pure.LONGEST_STEP
@@ -223,7 +251,6 @@ cdef double MOST_LOG_SCALE = pure.MOST_LOG_SCALE, LEAST_LOG_SCALE = pure.LEAST_L
 def scores_of(list experts, x):
     """Return the finite score of each learner."""
     cdef Event *event
-    cdef BinaryCore core
     cdef double score
     cdef list found = []
     try:
@@ -232,19 +259,46 @@ def scores_of(list experts, x):
         return pure.scores_of(experts, x)
     try:
         for expert in experts:
-            if isinstance(expert, BinaryCore) and (<BinaryCore>expert)._is_known():
-                core = expert
-                score = core._served(event)
-                if isfinite(score):
-                    found.append(score)
-                    continue
-            if getattr(expert, "_by_squares", False):
-                found.append(expert.lifted.score_one(with_squares(x)))
-            else:
-                found.append(expert.score_one(x))
+            score = score_at_once(expert, event, x)
+            found.append(score if isfinite(score) else expert.score_one(x))
         return found
     finally:
         released(event)
+
+
+cdef double score_at_once(expert, Event *event, x) except? -1.0:
+    """Return the score of a learner of a known rule, also of a `Quadratic` of one; else NaN."""
+    cdef Event *squares
+    if not isinstance(expert, BinaryCore):
+        return NAN
+    if (<BinaryCore>expert)._is_known():
+        return (<BinaryCore>expert)._served(event)
+    if not is_quadratic(expert):
+        return NAN
+    squares = gathered_squares(event, x)
+    try:
+        return score_at_once(expert.lifted, squares, None)
+    finally:
+        released(squares)
+
+
+cdef bint learn_at_once(
+    expert, Event *event, x, double target, double w, Told *told
+) except -1:
+    """Let a learner of a known rule, also a `Quadratic` of one, learn an ordinary event.
+
+    Return whether it did; else nothing has changed.
+    """
+    cdef Event *squares
+    if not isinstance(expert, BinaryCore):
+        return False
+    if not is_quadratic(expert):
+        return (<BinaryCore>expert)._learn_event(event, target, w, told)
+    squares = gathered_squares(event, x)
+    try:
+        return learn_at_once(expert.lifted, squares, None, target, w, told)
+    finally:
+        released(squares)
 
 
 def pool_event(
@@ -274,13 +328,8 @@ def pool_event(
     try:
         for i in range(count):
             expert = experts[i]
-            if not (
-                isinstance(expert, BinaryCore)
-                and (<BinaryCore>expert)._learn_event(event, target, w, &told)
-            ):
-                outcome = squares_told(expert, x, positive, w)
-                if outcome is None:
-                    outcome = pure.taught(expert, x, positive, w, account)
+            if not learn_at_once(expert, event, x, target, w, &told):
+                outcome = pure.taught(expert, x, positive, w, account)
                 told.positive, told.score, told.updated = outcome[0], outcome[1], outcome[3]
             updated = updated or told.updated
             wrong.append(told.positive != positive)
@@ -322,9 +371,7 @@ def teach(dict experts, x, y, double w, account):
     try:
         for label, expert in experts.items():
             right = bool(label == y)
-            if isinstance(expert, BinaryCore) and (<BinaryCore>expert)._learn_event(
-                event, 1.0 if right else -1.0, w, &told
-            ):
+            if learn_at_once(expert, event, x, 1.0 if right else -1.0, w, &told):
                 moved = moved or told.updated
             else:
                 moved = pure.taught(expert, x, right, w, account).updated or moved

@@ -133,14 +133,14 @@ cdef class BinaryCore:
         """Return the label of an ordinary event of a rule that is known, else `None`."""
         cdef Event *event
         cdef double score
-        if not (self._is_known() and PyDict_CheckExact(x)):
+        if not PyDict_CheckExact(x):
             return None
         try:
             event = gathered(x)
         except TypeError:
             return None
         try:
-            score = self._served(event)
+            score = score_at_once(self, event, x)
         finally:
             released(event)
         return self._is_true(score) if isfinite(score) else None
@@ -220,7 +220,7 @@ cdef class BinaryCore:
         except TypeError:
             return None
         try:
-            if not self._learn_event(event, 1.0 if y is True else -1.0, w, &told):
+            if not learn_at_once(self, event, x, 1.0 if y is True else -1.0, w, &told):
                 return None
         finally:
             released(event)

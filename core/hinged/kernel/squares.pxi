@@ -2,7 +2,7 @@
 
 cdef double LARGEST_ROOT = pure.LARGEST_ROOT
 cdef enum:
-    MOST_SQUARE_NAMES = 10_000
+    MOST_SQUARE_NAMES = 65_536
 cdef dict square_names = {}
 
 
@@ -18,9 +18,16 @@ cdef object square_name(object name):
     return square
 
 
+cdef inline double square_of(double root) noexcept:
+    if root > LARGEST_ROOT:
+        root = LARGEST_ROOT
+    elif root < -LARGEST_ROOT:
+        root = -LARGEST_ROOT
+    return root * root - 1.0
+
+
 def with_squares(x):
     """Return the features and behind them their squares less 1, but for values of 0 and 1."""
-    cdef double root
     cdef dict found
     if type(x) is ReadFeatures:
         x = (<ReadFeatures>x)._dict()
@@ -30,21 +37,37 @@ def with_squares(x):
     for name, value in (<dict>x).items():
         if type(value) is not float:
             return pure.with_squares(x)
-        root = value
-        if root == 0.0 or root == 1.0:
+        if value == 0.0 or value == 1.0:
             continue
-        if root > LARGEST_ROOT:
-            root = LARGEST_ROOT
-        elif root < -LARGEST_ROOT:
-            root = -LARGEST_ROOT
         square = square_name(name)
         if square not in found:
-            found[square] = root * root - 1.0
+            found[square] = square_of(value)
     return found
 
 
-cdef object squares_told(expert, x, bint positive, double w):
-    """Return what a `Quadratic` tells of an ordinary event that it learns; `None` of any other."""
-    if not getattr(expert, "_by_squares", False):
-        return None
-    return expert.lifted._learn_at_once(with_squares(x), positive, w)
+cdef uint64_t squared = 0, squares = 0  # serials of the event squared last, and of what was made
+
+
+cdef Event *gathered_squares(Event *event, x) except NULL:
+    """Return the event `with_squares(x)`, `x` being gathered in `event`; to be released."""
+    global squared, squares
+    cdef Event *made = &shared[1]
+    cdef Py_ssize_t i, count = event.count
+    if squared == event.serial and squares == made.serial and made.count == 2 * count:
+        made.has_norm = False
+        for i in range(count):  # every name has a square: in order, behind all of them
+            if event.values[i] == 0.0 or event.values[i] == 1.0:
+                break
+            made.values[i] = event.values[i]
+            made.values[count + i] = square_of(event.values[i])
+        else:
+            made.busy = True
+            return made
+    made = gathered(with_squares(x))
+    squared, squares = event.serial, made.serial
+    return made
+
+
+cdef inline bint is_quadratic(BinaryCore learner) except -1:
+    """Return whether a learner is a `Quadratic`, and no subclass of it."""
+    return not learner._rule and getattr(learner, "_by_squares", False)

@@ -44,6 +44,7 @@ cdef class Storage:
     cdef Py_ssize_t slots_room, seen_count  # so many entries there were then
     cdef uint64_t seen, drops
     cdef bint all_found
+    cdef bint by_hint  # whether a quarter of the hints were right for the event before
     cdef Py_ssize_t count, room, mask, dirty_count
     cdef set others  # changed names that are not stored; None while there are none
     cdef bint tracked
@@ -51,7 +52,7 @@ cdef class Storage:
     cdef public bint plain
 
     def __cinit__(self, *args, **kwargs):
-        self.plain = True
+        self.plain = self.by_hint = True
         self.mask = -1
 
     def __init__(self, values=None):
@@ -211,8 +212,8 @@ cdef class Storage:
 
         A comparison of names may come back to this vector: `slots` changes at the end, at once.
         """
-        cdef Py_ssize_t i, count = self.count
-        cdef int32_t slot
+        cdef Py_ssize_t i, count = self.count, right = 0
+        cdef int32_t slot, hint
         cdef bint again = self.seen == event.serial, all_found = True
         if again and self.seen_count == count:
             return 0
@@ -221,20 +222,25 @@ cdef class Storage:
         elif count > 1024:
             for i in range(event.count):
                 slot = hint_of(event, i)[0]
-                if 0 <= slot < count:
+                if self.by_hint and 0 <= slot < count:
                     HK_PREFETCH(&self.entries[slot])
                 else:
                     HK_PREFETCH(&self.index[place(event.hashes[i], self.mask)])
         for i in range(event.count):
             if again and event.places[i] >= 0:
                 continue
-            slot = hint_of(event, i)[0]
-            if not (0 <= slot < self.count and self._is_at(slot, event.names[i], event.hashes[i])):
+            slot = hint = hint_of(event, i)[0]
+            if not (
+                self.by_hint
+                and 0 <= slot < self.count
+                and self._is_at(slot, event.names[i], event.hashes[i])
+            ):
                 slot = self._found(event.names[i], event.hashes[i])
                 if slot >= 0:
                     hint_of(event, i)[0] = slot
                 else:
                     all_found = False
+            right += 0 <= slot == hint
             event.places[i] = slot
         if event.count > self.slots_room:
             self.slots = <int32_t *>wider(self.slots, event.room * sizeof(int32_t))
@@ -242,6 +248,8 @@ cdef class Storage:
         if event.count:
             memcpy(self.slots, event.places, event.count * sizeof(int32_t))
         self.seen, self.seen_count, self.all_found = event.serial, count, all_found
+        if not again:
+            self.by_hint = 4 * right >= event.count
         return 0
 
     cdef inline bint _is_at(self, int32_t slot, PyObject *name, Py_hash_t hash) noexcept:

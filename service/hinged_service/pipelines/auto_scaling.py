@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Literal
 
-from hinged.auto_scaler import NUMBERS, UNSEEN, Record, learned, restored, scaled, scaling
+from hinged.auto_scaler import NUMBERS, restored
+from hinged.kernel import scaled_after, scaled_now
+from hinged.kernel.pure import UNSEEN, Record, scale_of
 from hinged_service.pipelines.by_name import ByName
 from hinged_service.pipelines.stage import Scaling, StepSpec
 from hinged_service.pipelines.stored import count, items
@@ -23,25 +25,18 @@ class AutoScaler(ByName[Record]):
         self._events = 0
 
     def transform(self, x: Features) -> dict[str, float]:
-        known = self._known
-        numbers = floats(x, "AutoScaler")
-        return {name: scaled(known.get(name, UNSEEN), value) for name, value in numbers.items()}
+        return scaled_now(self._known, floats(x, "AutoScaler"))
 
     def learn_transform(self, x: Features) -> dict[str, float]:
         known, numbers = self._known, floats(x, "AutoScaler")
         self._events += 1
-        made: dict[str, float] = {}
-        for name, value in numbers.items():
-            record = known.get(name)
-            if record is None and (record := self._admit(name)) is None:
-                made[name] = 0.0
-            else:
-                known[name] = record = learned(record, value, self._events)
-                made[name] = scaled(record, value)
-        return made
+        for name in numbers:
+            if name not in known:
+                self._admit(name)
+        return scaled_after(known, numbers, self._events, len(known), keep=True)[0]
 
     def scaling(self, name: str) -> Scaling:
-        return Scaling(*scaling(self._known.get(name, UNSEEN)))
+        return Scaling(*scale_of(self._known.get(name, UNSEEN)))
 
     def _fresh(self) -> Record:
         return UNSEEN

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import hinged
-from hinged.auto_scaler import Record
+from hinged.kernel.pure import Record
 from hinged_service.river_support.state.catalogue.entry import Entry, all_of
 from hinged_service.wire.codec import DamagedState
 
