@@ -336,7 +336,8 @@ class ModelSpec(StrictModel):
             own = isinstance(self.learner, OwnLearner)
             known = [n for n in CONFIGURABLE if own and n in type(self.learner).model_fields]
             if not parameters.keys() <= set(known):
-                raise ValueError(f"only {', '.join(known) or 'nothing'} may change in this learner")
+                some = f"only {', '.join(known)}" if known else "no parameter"
+                raise ValueError(f"{some} of this learner may change")
         if isinstance(self.learner, AutoSpec) and not self.multiclass:
             return self.learner.model_copy(update={"max_classes": 2})
         if not parameters:
