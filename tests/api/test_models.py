@@ -53,6 +53,29 @@ def test_labels_of_another_type_make_another_spec(
     check_problem(client.put(path, json={"learner": PERCEPTRON, "labels": other}), 409)
 
 
+def test_excluded_events_that_end_before_they_begin(
+    client: httpx.Client, new_model: NewModel
+) -> None:
+    day, night = "2026-03-01T12:00:00Z", "2026-03-01T13:00:00+02:00"
+    exclude: dict[str, list[Any]] = {
+        "entries": ["7-0", {"first": "7-0", "last": "7-0"}, {"first": "10-0", "last": "9-99"}],
+        "times": [{"start": night, "end": day}, {"start": day, "end": night}],
+    }
+    replayed = {"name": "excluding", "exclude": exclude}
+    spec = {"learner": PERCEPTRON, "exclude": exclude}
+    for answer in (
+        client.put("/v1/models/excluding", json=spec),
+        client.post(f"{new_model()}/replay", json=replayed),
+    ):
+        check_problem(answer, 422)
+        fields = [error["field"] for error in answer.json()["errors"]]
+        assert fields == ["exclude.entries.2.last", "exclude.times.1.end"]
+    assert client.get("/v1/models/excluding").status_code == 404
+    exclude["entries"].pop()
+    exclude["times"].pop()
+    assert client.put("/v1/models/excluding", json=spec).status_code == 201
+
+
 def rate(text: str) -> str:
     return '{"learner":{"type":"perceptron","learning_rate":' + text + "}}"
 

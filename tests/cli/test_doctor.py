@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import http.server
 import json
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +90,28 @@ def test_what_is_not_there(own_server: RedisServer) -> None:
     assert (code, found["redis"][0]) == (1, "fault")
     code, found = examined(own_server.url, "--url", f"http://{nowhere}")
     assert (code, found[f"http://{nowhere}"][0]) == (1, "fault")
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [(200, "[]"), (200, '{"warnings": 5}'), (503, '{"errors": ["away"]}'), (404, "<p>Not here")],
+)
+def test_another_program_answers(own_server: RedisServer, status: int, body: str) -> None:
+    class Answering(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(status)
+            self.end_headers()
+            self.wfile.write(body.encode())
+
+        def log_message(self, format: str, *args: object) -> None: ...  # noqa: A002
+
+    with http.server.HTTPServer(("127.0.0.1", 0), Answering) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}"
+        code, found = examined(own_server.url, "--url", url)
+        server.shutdown()
+    text = f"Another program answers there, with {status}: check the address."
+    assert (code, found[url]) == (1, ("fault", text))
 
 
 def test_settings(own_server: RedisServer, tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ def test_refusals(
         (["predict", "{m}"], "There is no event"),
         (["predict", "{m}", "--event", "{"], "--event is not JSON"),
         (["predict", "{m}", "--event", "3"], "An event is an object"),
-        (["predict", "{m}", "--event", '{"x": {}, "z": 1}'], "'z' is not a field"),
+        (["predict", "{m}", "--event", '{"x": {}, "z": 1}'], "the fields are x, y, w, id."),
         (["learn", "{m}", "a=1"], "no label"),
         (["learn", "{m}", "a=1", "--label", "spam"], "its labels are false, true"),
         (["learn", "{m}", "--event", "[{}]", "--label", "true", "--id", "i"], "several"),
@@ -82,6 +82,12 @@ def test_bad_usage(run: Run, model: str, arguments: list[str], message: str) -> 
     assert (done.code, done.out) == (2, ""), done
     assert message in " ".join(done.err.replace("│", " ").split())
     assert "Traceback" not in done.err
+
+
+def test_a_line_that_is_not_json_is_named_by_its_number_in_the_text(run: Run, model: str) -> None:
+    done = run("learn", model, stdin='{"x": {}, "y": true}\n\n{"x"\n')
+    assert (done.code, done.out) == (2, "")
+    assert "Line 3 of standard input is not JSON" in " ".join(done.err.replace("│", " ").split())
 
 
 def test_deletion_asks(run: Run, model: str) -> None:

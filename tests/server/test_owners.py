@@ -8,6 +8,7 @@ import hashlib
 import socket
 import stat
 import tempfile
+import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
@@ -158,6 +159,23 @@ async def test_a_slow_answer_is_waited_for(tmp_path: Path) -> None:
         assert not asking.done()
         ((call, peer),) = calls
         echo(call, peer)
+        assert (await asking).status == 200
+
+
+async def test_a_worker_that_stood_still_itself_asks_before_it_gives_up(tmp_path: Path) -> None:
+    calls: list[tuple[PeerCall, Serving]] = []
+
+    def keep(call: PeerCall, peer: Serving) -> None:
+        calls.append((call, peer))
+
+    async with workers(tmp_path, echo, keep) as (first, _):
+        await until(lambda: bool(links(first)))
+        asking = asyncio.ensure_future(asked(links(first)[0], b""))
+        await until(lambda: bool(calls))
+        time.sleep(2 * PATIENCE_MS / 1000)  # noqa: ASYNC251 - the loop has to stand still
+        await asyncio.wait([asking], timeout=PATIENCE_MS / 1000)
+        assert not asking.done()
+        echo(*calls[0])
         assert (await asking).status == 200
 
 

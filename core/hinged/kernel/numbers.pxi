@@ -107,7 +107,7 @@ cdef const char *number_at(const char *p, double *value) except? NULL:
         part = p
         while is_digit(p[0]):
             m = m * 10 + <uint64_t>(p[0] - c"0")
-            digits += m != 0
+            digits += digits != 0 or m != 0  # m is 0 again at multiples of 2^64
             p += 1
         if p == part:
             return NULL

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Annotated, Final, NamedTuple
 
 import httpx
+import msgspec
 import typer
 from pydantic import ValidationError
 
@@ -18,6 +19,7 @@ from hinged_service.errors import ServiceError, StartupError
 from hinged_service.settings import Settings
 from hinged_service.store.open import opened
 from hinged_service.store.transport.server_check import Condition
+from hinged_service.wire.faults import DECODE_ERRORS
 
 __all__ = ["doctor"]
 
@@ -42,6 +44,20 @@ class Finding(NamedTuple):
     what: str
     state: str
     text: str
+
+
+class _Fault(msgspec.Struct):
+    """A fault that a service tells."""
+
+    field: str
+    reason: str
+
+
+class _Readiness(msgspec.Struct):
+    """The answer of `/readyz`, good or not, as far as it is told here."""
+
+    errors: list[_Fault] = []
+    warnings: list[str] = []
 
 
 def doctor(
@@ -133,14 +149,17 @@ def _of_server(one: Condition) -> Iterator[Finding]:
 def _of_service(url: str) -> Finding:
     try:
         answer = httpx.get(f"{url.rstrip('/')}/readyz", timeout=_TIMEOUT_S)
-        told = answer.json()
+        told = msgspec.json.decode(answer.content, type=_Readiness)
+    except DECODE_ERRORS:
+        text = f"Another program answers there, with {answer.status_code}: check the address."
+        return Finding(url, "fault", text)
     except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
         return Finding(url, "fault", f"No service answers there: {error}. Start it.")
     if not answer.is_success:
-        reasons = [f"{one['field']}: {one['reason']}" for one in told.get("errors", ())]
+        reasons = [f"{one.field}: {one.reason}" for one in told.errors]
         return Finding(
             url, "fault", f"The service is not ready: {'; '.join(reasons) or answer.status_code}."
         )
-    if warnings := told.get("warnings"):
-        return Finding(url, "warning", " ".join(warnings))
+    if told.warnings:
+        return Finding(url, "warning", " ".join(told.warnings))
     return Finding(url, "ok", "The service is ready.")

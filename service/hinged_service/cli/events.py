@@ -55,6 +55,8 @@ def predict(
 ) -> None:
     """Predict the labels of events. This changes nothing.
 
+    Only the features of an event are sent: an id or a label beside them is left out.
+
     hinged predict mail free=1 money=1
 
     hinged predict mail < events.ndjson

@@ -72,11 +72,11 @@ def read_documents(text: bytes, what: str) -> tuple[list[Any], bool]:
         first = error
     else:
         return (found, True) if isinstance(found, list) else ([found], False)
-    lines = [line for line in text.splitlines() if line.strip()]
+    lines = [(number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
     if len(lines) < 2:
         raise typer.BadParameter(f"{what} is not JSON: {first}.")
     documents = []
-    for number, line in enumerate(lines, start=1):
+    for number, line in lines:
         try:
             documents.append(msgspec.json.decode(without_marks(line)))
         except DECODE_ERRORS as error:
@@ -142,7 +142,7 @@ def _event(document: object) -> dict[str, Any]:
         if field not in Event._fields:
             known = ", ".join(Event._fields)
             raise typer.BadParameter(
-                f"{field!r} is not a field of an event; the fields are {known} are."
+                f"{field!r} is not a field of an event; the fields are {known}."
             )
     return document
 

@@ -74,7 +74,7 @@ class ModelLifecycle(ModelRecovery):
             try:
                 entry = await self._find(name)
             except index.DamagedEntry as damaged:
-                spec.check_known()
+                spec.check_new()
                 await damaged_entries.take_over(
                     self._connection, self._settings, name, spec, damaged
                 )
@@ -82,7 +82,7 @@ class ModelLifecycle(ModelRecovery):
             if isinstance(entry, Alias):
                 raise Conflict(f"{name!r} is an alias. Choose another name.")
             if entry is None:
-                spec.check_known()
+                spec.check_new()
                 finished = await self._begin(name, self._bounded(spec), reach)
                 if finished is not None:
                     if spec.start != "now":

@@ -271,7 +271,8 @@ class QuadraticSpec(StrictModel):
     """A binary learner of features and of their squares: its boundary bends along each feature.
 
     For dense and scaled features (`"scale": "auto"`). The square of the feature `a`, less 1, is
-    the feature `a²`; values of 0 and 1 have none. An explanation is by both.
+    the feature `a²`; values of 0 and 1 have none. An explanation is by both. It learns twice
+    `max_features` of both at most, those that come first.
     """
 
     type: Literal["quadratic"]

@@ -308,12 +308,14 @@ class ModelSpec(StrictModel):
                 vars(copied).pop(name, None)
         return copied
 
-    def check_known(self) -> None:
-        """Raise `Unprocessable` if no learner of this process fits the spec.
+    def check_new(self) -> None:
+        """Raise `Unprocessable` if no new model may have the spec, though a stored one might.
 
-        That is a custom model that the process does not serve, or balance of a learner
-        without sample weights.
+        That is a custom model that the process does not serve, balance of a learner without
+        sample weights, or a span of excluded events that ends before it begins.
         """
+        if self.exclude is not None:
+            self.exclude.check_spans()
         if isinstance(self.learner, CustomSpec):
             self.learner.check_known()
         if self.class_weight is not None:
@@ -338,7 +340,8 @@ class ModelSpec(StrictModel):
             own = isinstance(self.learner, OwnLearner)
             known = [n for n in CONFIGURABLE if own and n in type(self.learner).model_fields]
             if not parameters.keys() <= set(known):
-                raise ValueError(f"only {', '.join(known) or 'nothing'} may change in this learner")
+                some = f"only {', '.join(known)}" if known else "no parameter"
+                raise ValueError(f"{some} of this learner may change")
         if isinstance(self.learner, AutoSpec) and not self.multiclass:
             return self.learner.model_copy(update={"max_classes": 2})
         if not parameters:

@@ -7,6 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, AwareDatetime, Field, StrictStr
 
+from hinged_service.errors import Detail, Unprocessable
+from hinged_service.wire.faults import MAX_DETAILS
 from hinged_service.wire.names import NAME_PATTERN
 from hinged_service.wire.position import EntryId, Position
 from hinged_service.wire.strict import StrictModel
@@ -59,6 +61,19 @@ class Exclude(StrictModel):
     times: tuple[TimeRange, ...] = Field(
         (), max_length=1_000, description="Events by the time of their arrival at Redis."
     )
+
+    def check_spans(self) -> None:
+        """Raise `Unprocessable` if a span ends before it begins: it would leave out nothing."""
+        faults = []
+        for i, part in enumerate(self.entries):
+            first, last = _span(part)
+            if last < first:
+                faults.append(Detail(f"exclude.entries.{i}.last", "must not be before first"))
+        for i, span in enumerate(self.times):
+            if span.end <= span.start:
+                faults.append(Detail(f"exclude.times.{i}.end", "must be after start"))
+        if faults:
+            raise Unprocessable("Nothing was made: see errors.", faults[:MAX_DETAILS])
 
 
 class StartFrom(StrictModel):

@@ -22,7 +22,7 @@ NOT_TAKEN: Final = 0
 _LENGTH_BYTES: Final = 4
 _PING: Final = 0
 _LOOKS: Final = 4
-"""Looks within the patience for a silent worker."""
+"""Signs of life that a silent worker is asked for, within the patience."""
 
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -155,7 +155,8 @@ class Link(_Framed):
     group
         The worker is called only if it greets with the same.
     patience_s
-        Silence, in seconds, after which its calls count as lost.
+        Time, in seconds, in which a silent worker is asked for signs of life; its calls count as
+        lost soon after.
     changed
         Called when `live` changes.
 
@@ -181,7 +182,7 @@ class Link(_Framed):
         self._changed = changed
         self._waiting: dict[int, Answer[Told]] = {}
         self._number = _PING
-        self._since_s = 0.0
+        self._silent = 0
         self._timer: asyncio.TimerHandle | None = None
 
     def call(
@@ -192,23 +193,30 @@ class Link(_Framed):
         self._waiting[self._number] = answer
         self._send(PeerCall(self._number, model, uid, request_id, body))
         if self._timer is None:
-            self._since_s = self._loop.time()
-            self._timer = self._loop.call_later(self._patience_s / _LOOKS, self._look)
+            self._silent = 0
+            self._look_later()
+
+    def _look_later(self) -> None:
+        self._timer = self._loop.call_later(self._patience_s / _LOOKS, self._look)
 
     def _look(self) -> None:
-        """End the connection if the worker is silent; else ask for a sign of life."""
+        """End the connection if the worker is silent; else ask for a sign of life.
+
+        Looks are counted, not seconds: while this worker stands still itself, it asks nothing.
+        """
         self._timer = None
         if not self._waiting:
             return
-        if self._loop.time() - self._since_s > self._patience_s:
+        if self._silent == _LOOKS:
             self.cut()
             return
+        self._silent += 1
         self._send(PeerCall(_PING, "", "", b"", b""))
-        self._timer = self._loop.call_later(self._patience_s / _LOOKS, self._look)
+        self._look_later()
 
     def data_received(self, data: bytes) -> None:
         """Take what the worker says."""
-        self._since_s = self._loop.time()
+        self._silent = 0
         super().data_received(data)
 
     def _take(self, frame: bytes) -> None:

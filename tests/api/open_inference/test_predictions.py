@@ -55,6 +55,8 @@ SPECS: list[tuple[dict[str, Any], list[Any], str]] = [
     ({"learner": {"type": "hedge"}}, [True, False], "BOOL"),
     ({"learner": {"type": "multiclass_perceptron"}}, ["a", "b", "c"], "BYTES"),
     ({"learner": {"type": "multiclass_arow"}, "labels": "integers"}, [3, 1, 2], "INT64"),
+    ({"learner": {"type": "auto"}}, [3, 1, 2], "INT64"),
+    ({"learner": {"type": "auto"}}, [True, False], "BOOL"),
     ({"learner": {"type": "GaussianNB"}}, ["a", "b", "c"], "BYTES"),
     ({"learner": {"type": "LogisticRegression"}}, [True, False], "BOOL"),
     ({"pipeline": [{"type": "StandardScaler"}]}, [True, False], "BOOL"),

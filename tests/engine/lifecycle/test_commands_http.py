@@ -136,7 +136,7 @@ def test_a_learner_without_such_parameters_says_so(
     model = new_model(learner={"type": "LogisticRegression"})
     answer = client.post(f"{model}/configure", json={"set": {"l2": 0.1}})
     assert answer.status_code == 422
-    assert "nothing may change" in answer.json()["errors"][0]["reason"]
+    assert "no parameter of this learner may change" in answer.json()["errors"][0]["reason"]
 
 
 @pytest.mark.parametrize(

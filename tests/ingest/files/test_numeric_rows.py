@@ -101,6 +101,18 @@ def test_bad_rows_and_quoted_ones_keep_their_places(tmp_path: Path, end: str) ->
     assert all(msgspec.json.decode(r.json or b"") == r.event for r in told)
 
 
+@pytest.mark.parametrize("ends", [["\r\n", "\n"], ["\n", "\r\n"], ["\r\n"] * 5 + ["\n"]])
+def test_no_end_of_a_line_gets_into_a_label_or_an_id(tmp_path: Path, ends: list[str]) -> None:
+    """Files of two systems joined, or a line added to one of the other."""
+    rows = [f"{n},1,spam,e{n}{ends[n % len(ends)]}" for n in range(40)]
+    for count in range(1, len(rows)):
+        path = tmp_path / f"{count}.csv"
+        path.write_bytes(("a,b,y,id\r\n" + "".join(rows[:count])).encode())
+        records = open_source(str(path), FileOptions(label="y", id="id")).records()
+        expected = [("spam", f"e{n}") for n in range(count)]
+        assert [r.event and (r.event["y"], r.event["id"]) for r in records] == expected
+
+
 def test_marks_of_quotation_that_mean_nothing_do_not_become_json(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text('a,b,y\n1,2,1\n1,"c":3,1\n1,2,1\n', "utf-8")

@@ -8,7 +8,7 @@ The file is long: the protocol repeats its documents route by route.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Annotated, Any, Literal, get_args
 
 import msgspec
@@ -36,7 +36,7 @@ from hinged_service.api.problems import as_service_error
 from hinged_service.api.readiness import Readiness
 from hinged_service.engine.live_model import LiveModel, Predictions
 from hinged_service.errors import Conflict, Detail, Malformed, ServiceError, Unprocessable
-from hinged_service.model.predictor import label_text
+from hinged_service.model.predictor import Label, label_text
 from hinged_service.model.results import Rejection
 from hinged_service.model.spec import ModelSpec
 from hinged_service.server.admission import HELD
@@ -357,14 +357,15 @@ async def _about(request: Request, model: str, version: str | None) -> ModelAbou
     if spec.accepts_non_numeric:
         inputs.append(TensorAbout(name="text", datatype="BYTES", shape=[-1, -1]))
     classes = -1 if spec.multiclass else 2
-    likeliest_only = len((await live_model.at_rest()).answers.classes()) > USUAL
+    known = (await live_model.at_rest()).answers.classes()
+    likeliest_only = len(known) > USUAL
     return ModelAbout(
         name=model,
         versions=[str(live_model.position)],
         platform=f"hinged_{spec.learner.type}",
         inputs=inputs,
         outputs=[
-            TensorAbout(name="label", datatype=_label_type(spec), shape=[-1]),
+            TensorAbout(name="label", datatype=_label_type(spec, known), shape=[-1]),
             TensorAbout(name="score", datatype="FP64", shape=[-1]),
             TensorAbout(name="probabilities", datatype="FP64", shape=[-1, classes]),
             TensorAbout(
@@ -463,8 +464,9 @@ class _Tensors:
         if any(prediction.y is None for prediction in found.items):
             raise Conflict("The model knows no class yet. Learn a labelled event first.")
         if not self.position:
-            texts = [label_text(y) for y in live_model.state.answers.classes()]
-            self.position, self._label = found.position, _label_type(live_model.entry.spec)
+            classes = live_model.state.answers.classes()
+            texts = [label_text(y) for y in classes]
+            self.position, self._label = found.position, _label_type(live_model.entry.spec, classes)
             self._width = min(most, len(texts))
             if len(texts) <= most:
                 self.columns = texts
@@ -502,10 +504,10 @@ class _Tensors:
         return [*pieces, b"]}"]
 
 
-def _label_type(spec: ModelSpec) -> str:
-    if isinstance(spec.labels, tuple):
-        kind = type(spec.labels[0])
-        return "BOOL" if kind is bool else "INT64" if kind is int else "BYTES"
-    if spec.labels == "integers":
-        return "INT64"
-    return "BYTES" if spec.multiclass else "BOOL"
+def _label_type(spec: ModelSpec, known: Sequence[Label]) -> str:
+    """Return the datatype of labels, by the classes that the model knows if the spec names none."""
+    classes = spec.labels if isinstance(spec.labels, tuple) else known
+    if not classes:
+        return "INT64" if spec.labels == "integers" else "BYTES"
+    kind = type(classes[0])
+    return "BOOL" if kind is bool else "INT64" if kind is int else "BYTES"

@@ -65,7 +65,8 @@ class PlainRows:
             return None
         end = b"\r\n" if lines[0].endswith(b"\r\n") else b"\n"
         told = whole.removesuffix(end).split(end)
-        if b"\r" in b"".join(told):
+        rest = b"".join(told)
+        if b"\r" in rest or b"\n" in rest:  # lines of both ends
             return None
         rows = [line.split(self._delimiter) for line in told]
         if set(map(len, rows)) != {self._columns}:
