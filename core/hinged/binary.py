@@ -17,8 +17,8 @@ from hinged.accounting import Accounting, Fields
 from hinged.base import INTERCEPT, Contributions, LinearClassifier
 from hinged.errors import InvalidEvent, InvalidParameter
 from hinged.events import Label, binary_target, checked_features, checked_weight
-from hinged.kernel import BinaryCore, is_compiled, norm_of
-from hinged.kernel.pure import RULES, TOTALS, inside
+from hinged.kernel import BinaryCore, inside, is_compiled, norm_of
+from hinged.kernel.pure import RULES, TOTALS
 from hinged.parameters import checked_cap, checked_flag, checked_real
 from hinged.start import InitialWeights, RandomWeights, StartedVector, started
 from hinged.state import COUNT, SIGNED, SUM, ScalarType

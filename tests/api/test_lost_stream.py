@@ -1,5 +1,8 @@
 """Redis lost the log or the meta of a stream: reported, and never begun again silently."""
 
+from collections.abc import Callable
+
+import httpx
 import pytest
 import redis
 
@@ -11,6 +14,14 @@ from tests.support.running import serving
 
 MODEL = "/v1/models/m"
 PATIENT = QUICK | {"append_timeout_ms": 2_000}
+
+
+def refusal(call: Callable[[], httpx.Response]) -> str:
+    """Return why a call is refused, once Redis has answered in time on a busy machine."""
+    while True:
+        detail: str = check_problem(call(), 503)["detail"]
+        if not detail.startswith("Redis does not answer"):
+            return detail
 
 
 @pytest.mark.parametrize("part", ["log", "meta"])
@@ -32,18 +43,20 @@ def test_a_lost_part_of_a_stream(
             answer = client.post(f"{MODEL}/predict", json={"x": {"a": 1}})
             assert answer.status_code == 200
             assert answer.json()["score"] == 2.0, "from memory"
-            kept = client.post(f"{MODEL}/predict", json={"id": "p", "x": {"a": 1}})
+            late = {"id": "p", "x": {"a": 1}}
             if part == "meta":
-                assert "Redis lost the meta" in check_problem(kept, 503)["detail"]
-            refused = client.post(f"{MODEL}/learn", json=EVENT)
-            assert f"Redis lost the {part}" in check_problem(refused, 503)["detail"]
-            command = client.post(f"{MODEL}/reset")
-            assert f"Redis lost the {part}" in check_problem(command, 503)["detail"]
+                told = refusal(lambda: client.post(f"{MODEL}/predict", json=late))
+                assert "Redis lost the meta" in told
+            else:
+                client.post(f"{MODEL}/predict", json=late)
+            told = refusal(lambda: client.post(f"{MODEL}/learn", json=EVENT))
+            assert f"Redis lost the {part}" in told
+            assert f"Redis lost the {part}" in refusal(lambda: client.post(f"{MODEL}/reset"))
     if not loaded:
         own_db.delete(key)
     with serving(own_server.url, **PATIENT) as client:
-        refused = client.post(f"{MODEL}/learn", json=EVENT)
-        assert f"Redis lost the {part}" in check_problem(refused, 503)["detail"]
+        told = refusal(lambda: client.post(f"{MODEL}/learn", json=EVENT))
+        assert f"Redis lost the {part}" in told
         beside = SPEC | {"stream": "m"}
         refused = client.put("/v1/models/beside", json=beside)
         assert refused.status_code in (409, 503), "no other model begins the stream again"

@@ -125,7 +125,7 @@ def test_the_search_on_wide_data_ends_in_time(own_server: RedisServer) -> None:
             client.post(f"{path}/learn", json=wide[first : first + 50]).raise_for_status()
         began_s = time.monotonic()
         found = certificate(client, path)
-        assert time.monotonic() - began_s < 6  # some 15 if it were to go on
+        assert time.monotonic() - began_s < 10  # some 15 if it were to go on
         assert found["events"] == 200
         assert "bound_timeout_ms ended the search" in " ".join(found["notes"])
         assert set(found["bounds"]) >= {"general", "hinge", "sharp"}

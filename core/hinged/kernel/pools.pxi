@@ -225,7 +225,8 @@ def softmax(dict scores, keys=None):
     return {y: inside(<double>odds[y] / total) for y in (odds if keys is None else keys)}
 
 
-cdef inline double inside(double p) noexcept:
+cpdef double inside(double p) noexcept:
+    """Return a probability moved off 0 and 1."""
     return LEAST_NORMAL if p < LEAST_NORMAL else p if p < BELOW_1 else BELOW_1
 
 

@@ -41,7 +41,7 @@ export class LineChart {
     this.nothing = h("p", { class: "nothing", hidden: true }, empty);
     this.nearer = h("button", { type: "button", class: "quiet small", "aria-label": `Zoom in on the newest: ${title}` }, "Zoom in");
     this.all = h("button", { type: "button", class: "quiet small", "aria-label": `Show all: ${title}` }, "Show all");
-    this.other = h("button", { type: "button", class: "quiet small" });
+    this.other = h("button", { type: "button", class: "quiet small" }, this.#otherAxis());
     this.tools = h("span", { class: "tools" }, this.other, this.nearer, this.all);
     this.node = h("div", { class: "plot" }, h("div", { class: "charthead" }, this.legend, this.tools), this.nothing, h("div", { class: "plotarea" }, this.svg, this.picker.node));
     this.width = 0;
@@ -80,6 +80,10 @@ export class LineChart {
       this.axis = this.axis === "t" ? "events" : "t";
       this.#zoom(null);
     });
+  }
+
+  #otherAxis() {
+    return this.axis === "t" ? "By events" : "By time";
   }
 
   #zoom(window) {
@@ -138,7 +142,7 @@ export class LineChart {
     );
     this.all.disabled = this.window === null;
     this.nearer.disabled = this.samples.filter((one) => one[this.axis] >= (ends[0] + ends[1]) / 2).length < 3;
-    say(this.other, this.axis === "t" ? "By events" : "By time");
+    say(this.other, this.#otherAxis());
     this.#legend();
   }
 
