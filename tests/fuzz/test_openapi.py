@@ -150,7 +150,7 @@ def test_all_that_the_document_allows_or_forbids(world: World, mode: GenerationM
         ways = [operation.as_strategy(mode, path_parameters=p) for p in world.known(operation)]
 
         @given(case=st.one_of(operation.as_strategy(mode), *ways))
-        @tries(5)
+        @tries(3)
         def try_out(case: Any) -> None:
             world.try_out(case)
 

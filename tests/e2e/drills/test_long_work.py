@@ -90,7 +90,7 @@ _WORK = {
         {"learner": {"type": "SoftmaxRegression", "max_classes": 1000}},
         "learn",
         _of(2, 1_000),
-        1_100,
+        500,
         2_500,
     ),
     "drift": _Work(
