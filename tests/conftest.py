@@ -9,6 +9,7 @@ import fcntl
 import gc
 import inspect
 import os
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO
@@ -51,6 +52,12 @@ def _sees_both_servers(item: pytest.Item) -> bool:
         return True
     part = item.path.relative_to(Path(__file__).parent).as_posix()
     return part.startswith(ON_BOTH)
+
+
+def pytest_configure() -> None:
+    """Let children be interrupted also where the tests run in the background of a shell."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
