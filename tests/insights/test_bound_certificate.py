@@ -123,9 +123,9 @@ def test_the_search_on_wide_data_ends_in_time(own_server: RedisServer) -> None:
         client.put(path, json={"learner": {"type": "perceptron"}}).raise_for_status()
         for first in range(0, 200, 50):
             client.post(f"{path}/learn", json=wide[first : first + 50]).raise_for_status()
-        began_s = time.monotonic()
+        began_s = time.process_time()  # the service runs in this process
         found = certificate(client, path)
-        assert time.monotonic() - began_s < 10  # some 15 if it were to go on
+        assert time.process_time() - began_s < 6  # some 15 if it were to go on
         assert found["events"] == 200
         assert "bound_timeout_ms ended the search" in " ".join(found["notes"])
         assert set(found["bounds"]) >= {"general", "hinge", "sharp"}

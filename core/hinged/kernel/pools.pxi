@@ -201,35 +201,6 @@ def mixed(list trust, list shares, labels):
     return pool
 
 
-def log_probabilities(dict shares):
-    """Return what is shared out, as logarithms that are those of probabilities."""
-    cdef double total
-    if not shares:
-        return {}
-    total = log(fsum([exp(<double>value) for value in shares.values()]))
-    return {label: <double>value - total for label, value in shares.items()}
-
-
-def softmax(dict scores, keys=None):
-    """Return exp(score) by key, divided by their sum, none of two or more 0 or 1."""
-    cdef double top = -INFINITY, total
-    cdef dict odds = {}
-    for score in scores.values():
-        if <double>score > top:
-            top = score
-    for label, score in scores.items():
-        odds[label] = exp(<double>score - top)
-    if len(odds) == 1:
-        return dict.fromkeys(odds, 1.0)
-    total = fsum(odds.values())
-    return {y: inside(<double>odds[y] / total) for y in (odds if keys is None else keys)}
-
-
-cpdef double inside(double p) noexcept:
-    """Return a probability moved off 0 and 1."""
-    return LEAST_NORMAL if p < LEAST_NORMAL else p if p < BELOW_1 else BELOW_1
-
-
 cpdef list judged(list trust, list wrong, double loss, double share):
     """Return the trust after one event."""
     cdef double factor = exp(-loss), total, even
@@ -242,7 +213,6 @@ cpdef list judged(list trust, list wrong, double loss, double share):
 
 
 cdef double SPREAD = pure.SPREAD, LEAST_ODDS = pure.LEAST_ODDS
-cdef double LEAST_NORMAL = pure.LEAST_NORMAL, BELOW_1 = pure.BELOW_1
 cdef double MOST_EVIDENCE = pure.MOST_EVIDENCE
 cdef double LIMIT = pure.LIMIT, KEPT = pure.KEPT, MOST_WEIGHT = pure.MOST_WEIGHT
 cdef double LEAST_CURVATURE = pure.LEAST_CURVATURE, LONGEST_STEP = pure.LONGEST_STEP

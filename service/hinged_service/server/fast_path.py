@@ -7,6 +7,8 @@ or that the call does not take is given to uvicorn, as if it had not been held b
 
 Clients send the same fields again and again. Those that the parser has read in a whole request, and
 that were plain, need not be read again: what they say is known by their bytes.
+
+The file is long: one request is followed from its bytes to its answer.
 """
 
 from __future__ import annotations
@@ -26,10 +28,10 @@ __all__ = ["NO_HEADERS", "FastPath", "FastPathProtocol", "Headers", "PlainCall",
 
 MAX_BODY_BYTES: Final = 2**16
 """Most bytes of a body: a larger one gains nothing."""
-_MAX_KNOWN = 16_384
 _MAX_FIELDS = 64
-_MAX_READ = 4_096
 _MAX_FIELDS_BYTES = 1_024
+_MAX_READ, _MAX_KNOWN = 4_096, 16_384
+"""Most fields, and first lines, that are remembered; then all of them are forgotten."""
 _HEAD_END = b"\r\n\r\n"
 _LINE: Final = b"POST %b HTTP/1.1"
 _PLAIN_LINE = re.compile(rb"POST (/v1/models/([A-Za-z0-9._~-]+)/([a-z]+)) HTTP/1\.1")

@@ -16,11 +16,9 @@ from hinged.kernel.pure.penalties import (
     shrunk_dot,
 )
 from hinged.kernel.pure.pools import (
-    BELOW_1,
     KEPT,
     LEAST_CURVATURE,
     LEAST_LOG_SCALE,
-    LEAST_NORMAL,
     LEAST_ODDS,
     LIMIT,
     LONGEST_STEP,
@@ -36,9 +34,7 @@ from hinged.kernel.pure.pools import (
     class_scores,
     counted,
     finite_scores,
-    inside,
     judged,
-    log_probabilities,
     mixed,
     pool_event,
     pooled,
@@ -46,9 +42,15 @@ from hinged.kernel.pure.pools import (
     revived_mixing,
     revived_scaling,
     scores_of,
-    softmax,
     taught,
     teach,
+)
+from hinged.kernel.pure.probabilities import (
+    BELOW_1,
+    LEAST_NORMAL,
+    inside,
+    log_probabilities,
+    softmax,
 )
 from hinged.kernel.pure.reader import read_events
 from hinged.kernel.pure.rules import (

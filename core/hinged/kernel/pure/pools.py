@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from math import copysign, exp, log
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
@@ -13,11 +12,9 @@ from hinged.kernel.pure.steps import logistic_step, norm_of
 from hinged.kernel.pure.storage import Event, Features, Numbers, Storage, put_all
 
 __all__ = [
-    "BELOW_1",
     "KEPT",
     "LEAST_CURVATURE",
     "LEAST_LOG_SCALE",
-    "LEAST_NORMAL",
     "LEAST_ODDS",
     "LIMIT",
     "LONGEST_STEP",
@@ -33,9 +30,7 @@ __all__ = [
     "class_scores",
     "counted",
     "finite_scores",
-    "inside",
     "judged",
-    "log_probabilities",
     "mixed",
     "pool_event",
     "pooled",
@@ -43,7 +38,6 @@ __all__ = [
     "revived_mixing",
     "revived_scaling",
     "scores_of",
-    "softmax",
     "taught",
     "teach",
 ]
@@ -78,10 +72,6 @@ LEAST_ODDS = 1e-9
 """The log-odds, as large as the pool's at most, that are left where the base rate disagrees."""
 
 MOST_EVIDENCE = 50.0
-
-LEAST_NORMAL = sys.float_info.min
-
-BELOW_1 = math.nextafter(1.0, 0.0)
 
 
 class ClassWeights:
@@ -268,43 +258,6 @@ def mixed(
         for label, value in share.items():
             pool[label] += v * value
     return pool
-
-
-def log_probabilities(shares: Mapping[Label, float]) -> dict[Label, float]:
-    """Return what is shared out, as logarithms that are those of probabilities."""
-    if not shares:
-        return {}
-    total = math.log(math.fsum(map(exp, shares.values())))
-    return {label: value - total for label, value in shares.items()}
-
-
-def softmax(
-    scores: Mapping[Label, float], keys: Iterable[Label] | None = None
-) -> dict[Label, float]:
-    """Return exp(score) by key, divided by their sum, without overflow.
-
-    Of two keys or more none gets 0 or 1 (see `inside`); the only key gets 1. Some `keys` of the
-    scores give the values of those, in that order.
-
-    Examples
-    --------
-    >>> softmax({"a": 0.0, "b": 1e308})
-    {'a': 2.2250738585072014e-308, 'b': 0.9999999999999999}
-
-    """
-    top = max(scores.values(), default=0.0)
-    odds = {y: math.exp(score - top) for y, score in scores.items()}
-    total = math.fsum(odds.values())
-    if len(odds) == 1:
-        return dict.fromkeys(odds, 1.0)
-    if keys is None:
-        return {y: inside(value / total) for y, value in odds.items()}
-    return {y: inside(odds[y] / total) for y in keys}
-
-
-def inside(p: float) -> float:
-    """Return a probability moved off 0 and 1, to the least normal float and that below 1."""
-    return LEAST_NORMAL if p < LEAST_NORMAL else p if p < BELOW_1 else BELOW_1
 
 
 def judged(trust: list[float], wrong: list[bool], loss: float, share: float) -> list[float]:
