@@ -9,7 +9,7 @@ import redis
 from hinged_service.errors import Unavailable
 from hinged_service.settings import Settings
 from hinged_service.store.connection import Connection
-from hinged_service.store.scripts import Script
+from hinged_service.store.scripts import Script, load
 from tests.support.redis_server import RedisServer
 
 
@@ -52,3 +52,24 @@ async def test_an_error_of_a_script_leaves_the_connection_usable(own_server: Red
             await connection.run(wrong, ["no key"])
         await connection.check_writable()
     await connection.aclose()
+
+
+async def test_after_its_end_nothing_is_opened(
+    own_server: RedisServer, own_db: redis.Redis
+) -> None:
+    connection = Connection(own_server.url, settings_for(own_server, 4))
+    await connection.check_writable()
+    script = load("check_writable")
+    under_way = [
+        asyncio.ensure_future(connection.share(script, ["no key"])),
+        *(asyncio.ensure_future(connection.hget("no hash", "f")) for _ in range(3)),
+    ]
+    await asyncio.sleep(0)  # they begin to connect
+    await connection.aclose()
+    for task in under_way:
+        with pytest.raises(Unavailable):
+            await task
+    for ask in (connection.share(script, ["no key"]), connection.hget("no hash", "f")):
+        with pytest.raises(Unavailable):
+            await ask
+    assert len(own_db.client_list()) == 1

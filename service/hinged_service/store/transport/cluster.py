@@ -161,7 +161,7 @@ class Cluster:
         """Close every connection."""
         await cancel(self._looking)
         for pool in self._pools.values():
-            await pool.cut()
+            await pool.aclose()
 
     async def _ask_there(self, place: Place, command: Command) -> Any:
         """Ask a node for a key of a slot that is on its way to it."""

@@ -29,6 +29,7 @@ class NoPrimary(exceptions.ConnectionError):
 
 
 _IN_SCRIPT = re.compile("ACL failure in script|The user executing the script can't")
+_CLOSED = "The connections were closed."
 _NOT_PRIMARY = (exceptions.ReadOnlyError, exceptions.MasterDownError)
 
 
@@ -73,6 +74,7 @@ class Pool:
         self._lane: Lane | None = None
         self._one_opens = asyncio.Lock()
         self._cuts = 0
+        self._closed = False
         self._slots = asyncio.Semaphore(most)
         self._idle: list[AbstractConnection] = []
         self._used: set[AbstractConnection] = set()
@@ -133,6 +135,11 @@ class Pool:
             finally:
                 self._give_back(connection)
 
+    async def aclose(self) -> None:
+        """Close every connection; what is asked later fails, as when the server is away."""
+        self._closed = True
+        await self.cut()
+
     async def cut(self) -> None:
         """Close every connection, also those in use; what is asked later opens new ones."""
         cut = [one.disconnect() for one in (*self._idle, *self._used)]
@@ -146,10 +153,11 @@ class Pool:
     async def _share_anew(self, key: str, command: Command, changes: bool) -> tuple[Any, Seen]:
         async with self._one_opens:
             if self._lane is None or not self._lane.open:
+                self._check_open()
                 cuts, lane = self._cuts, await self._make_lane()
                 if self._cuts != cuts:  # meanwhile: it may be of a server that is left
                     lane.cut()
-                    raise exceptions.ConnectionError("The connections were closed.")
+                    raise exceptions.ConnectionError(_CLOSED)
                 self._lane = lane
         return await self._lane.ask(key, command, changes)
 
@@ -164,9 +172,17 @@ class Pool:
                 pass
             await self._drop(connection)
         else:
+            self._check_open()
             connection = await self._opened()
+            if self._closed:
+                await self._drop(connection)
+                self._check_open()
         self._used.add(connection)
         return connection
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise exceptions.ConnectionError(_CLOSED)
 
     def _give_back(self, connection: AbstractConnection) -> None:
         self._used.discard(connection)

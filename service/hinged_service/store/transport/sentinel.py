@@ -93,7 +93,7 @@ class Sentinels:
         """Close every connection."""
         await cancel(self._looking, *self._asking)
         for pool in (self._primary, *self._sentinels):
-            await pool.cut()
+            await pool.aclose()
 
     async def _opened(self) -> AbstractConnection:
         """Return a connection to the primary of this moment."""

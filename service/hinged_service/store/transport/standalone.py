@@ -58,4 +58,4 @@ class Standalone:
 
     async def aclose(self) -> None:
         """Close every connection."""
-        await self._pool.cut()
+        await self._pool.aclose()
