@@ -7,7 +7,7 @@ from typing import Any
 import kubernetes_validate
 import pytest
 
-from hinged_service.cli.main import _SHUTDOWN_GRACE_S
+from hinged_service.cli.serve import SHUTDOWN_GRACE_S
 from hinged_service.settings import Settings
 from tests.deploy.files import (
     DEPLOY,
@@ -125,7 +125,7 @@ def test_the_service_is_started_as_its_command_line_and_settings_know_it() -> No
 def test_a_pod_has_time_to_stop() -> None:
     pod = manifest("Deployment")["spec"]["template"]["spec"]
     pause_s = containers()["hinged"]["lifecycle"]["preStop"]["sleep"]["seconds"]
-    assert pod["terminationGracePeriodSeconds"] >= pause_s + _SHUTDOWN_GRACE_S + 10
+    assert pod["terminationGracePeriodSeconds"] >= pause_s + SHUTDOWN_GRACE_S + 10
 
 
 def test_all_selectors_choose_the_same_pods() -> None:

@@ -1,4 +1,4 @@
-"""`hinged doctor`: look at settings, Redis, disk and service, and say what to change."""
+"""Findings of `hinged doctor`: settings, Redis, disk and service, and what to change."""
 
 from __future__ import annotations
 
@@ -6,22 +6,20 @@ import asyncio
 import logging
 import os
 from collections.abc import Iterator
-from typing import Annotated, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import httpx
 import msgspec
-import typer
 from pydantic import ValidationError
 
 from hinged_service.api.api_keys import Keys
-from hinged_service.cli.output import Output, OutputOption, Table, print_result
 from hinged_service.errors import ServiceError, StartupError
 from hinged_service.settings import Settings
 from hinged_service.store.open import opened
 from hinged_service.store.transport.server_check import Condition
 from hinged_service.wire.faults import DECODE_ERRORS
 
-__all__ = ["doctor"]
+__all__ = ["Finding", "findings"]
 
 _OTHERS: Final = {"HINGED_URL", "HINGED_API_KEY", "HINGED_PURE"}
 _TIMEOUT_S: Final = 10.0
@@ -60,29 +58,15 @@ class _Readiness(msgspec.Struct):
     warnings: list[str] = []
 
 
-def doctor(
-    url: Annotated[
-        str | None,
-        typer.Option(envvar="HINGED_URL", show_envvar=True, help="Address of a running service."),
-    ] = None,
-    output: OutputOption = Output.TABLE,
-) -> None:
-    """Check the settings, the Redis, its disk and a running service, and say what to change.
-
-    It reads the environment as `hinged serve` does, and changes nothing; without a Redis it starts
-    the embedded Valkey while it checks.
-
-    hinged doctor --url http://127.0.0.1:8000
-    """
+def findings(url: str | None) -> list[Finding]:
+    """Look at all, and at a running service if a `url` is given; at least one finding."""
     logging.getLogger("hinged_service").addHandler(logging.NullHandler())  # it tells all itself
     found = list(_of_settings())
     if not any(one.state == "fault" for one in found):
         found += asyncio.run(_of_redis(Settings()))
     if url is not None:
         found.append(_of_service(url))
-    print_result(output, [one._asdict() for one in found], Table(Finding._fields, found))
-    if any(one.state == "fault" for one in found):
-        raise typer.Exit(1)
+    return found
 
 
 def _of_settings() -> Iterator[Finding]:

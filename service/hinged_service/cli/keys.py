@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from pydantic import ValidationError
 
-from hinged_service.api.api_keys import Scope, new_key
 from hinged_service.wire.encodings import without_marks
+
+if TYPE_CHECKING:
+    from hinged_service.api.api_keys import Scope
 
 __all__ = ["key"]
 
@@ -45,6 +46,10 @@ def key(
 
     hinged key web --scope predict --model 'spam*' --file keys.json
     """
+    from pydantic import ValidationError
+
+    from hinged_service.api.api_keys import new_key
+
     scopes = tuple(s for s in _SCOPES if s in (scope or ["predict"]))
     if unknown := set(scope or ()) - set(_SCOPES):
         raise typer.BadParameter(

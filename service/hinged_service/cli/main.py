@@ -1,53 +1,28 @@
-"""The command `hinged`: serve models over HTTP, or watch a demonstration."""
+"""The command `hinged` and its verbs.
+
+A verb imports what no other needs when it runs: most only call a running service.
+"""
 
 from __future__ import annotations
 
-import contextlib
-import os
 import platform
-import shlex
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
 import typer
-import uvicorn
-from pydantic import ValidationError
 
-from hinged import __version__, kernel
 from hinged_service.cli import checkpoints, events, models, plot, streams, watch
 from hinged_service.cli.arguments import DataDir, RedisUrl, sendable
 from hinged_service.cli.command import add_verb
-from hinged_service.cli.doctor import doctor
 from hinged_service.cli.errors import ABOUT_CODES
 from hinged_service.cli.ingest import ingest
 from hinged_service.cli.keys import key
+from hinged_service.cli.output import Output, OutputOption, Table, print_result
 from hinged_service.cli.train import train
 from hinged_service.cli.version import git_version
-from hinged_service.errors import StartupError
-from hinged_service.ingest.target import UNSAVED
-from hinged_service.server import supervisor
-from hinged_service.server.fast_path import FastPathProtocol
-from hinged_service.server.limits import allow_many_connections
-from hinged_service.server.listen import bind, is_loopback
-from hinged_service.settings import Settings
-from hinged_service.store.embedded import SOCKET_RECORD
-from hinged_service.store.transport.address import parse
-from hinged_service.telemetry.log_format import log_config
-from hinged_service.telemetry.shared_directory import shared_directory
 
-if TYPE_CHECKING:
-    from fastapi import FastAPI
-
-__all__ = ["main", "worker_app"]
-
-_CANNOT_START: Final = 1
-_BAD_USAGE: Final = 2
-_SHUTDOWN_GRACE_S: Final = 10
-_STARTING_S: Final = 60
-"""Seconds without an answer after which the parent replaces a worker; on a busy machine the
-imports of one that starts take many seconds."""
+__all__ = ["main"]
 
 cli = typer.Typer(
     name="hinged",
@@ -107,6 +82,8 @@ def main() -> None:
 
 def _print_version(wanted: bool) -> None:
     if wanted:
+        from hinged import __version__, kernel
+
         commit = git_version()
         git = "" if commit is None else f"git {commit}, "
         python = platform.python_version()
@@ -184,67 +161,10 @@ def serve(
             "Leave one of the two out.",
             param_hint="--data-dir",
         )
-    # Workers are processes of their own and read their settings from the environment.
-    if redis_url:
-        os.environ["HINGED_REDIS_URL"] = redis_url
-    if data_dir is not None:
-        os.environ["HINGED_DATA_DIR"] = str(data_dir.absolute())
-    if models:
-        files = [str(Path(m).absolute()) if m.endswith(".py") else m for m in models]
-        os.environ["HINGED_MODELS"] = ",".join(files)
-    settings = _settings()
-    if not (_has_keys(settings) or insecure or is_loopback(host)):
-        raise _cannot_start(
-            f"There are no API keys, so every caller that reaches {host} could do anything. "
-            "Make one with `hinged key` and set HINGED_KEYS_FILE, or give --insecure."
-        )
-    try:
-        whereabouts = _whereabouts(settings)
-        allow_many_connections()
-        listener = bind(host, port)
-    except StartupError as error:
-        raise _cannot_start(error) from None
-    with listener, _counting_together(settings, workers):
-        shown = f"[{host}]" if ":" in host else host
-        typer.echo(
-            f"hinged starts on http://{shown}:{listener.getsockname()[1]} "
-            "(a page for browsers; API documentation: /docs)"
-        )
-        if not _has_keys(settings):
-            typer.echo(
-                "There are no API keys: every caller may do everything. `hinged key` makes a key."
-            )
-        typer.echo(f"The models are in {whereabouts}. Press Ctrl-C to stop.")
-        sys.stdout.flush()
-        if stop_with_stdin:
-            supervisor.stop_with_stdin()
-        started = supervisor.run(
-            uvicorn.Config(
-                "hinged_service.cli.main:worker_app",
-                factory=True,
-                workers=workers,
-                http=FastPathProtocol,
-                log_config=log_config(settings),
-                access_log=False,
-                lifespan="on",
-                ws="none",
-                proxy_headers=False,
-                server_header=False,
-                timeout_graceful_shutdown=_SHUTDOWN_GRACE_S,
-                timeout_worker_healthcheck=_STARTING_S,
-            ),
-            listener,
-        )
-        from hinged_service.store.open import left_unsaved
+    from hinged_service.cli.serve import Serving, run_service
 
-        if left_unsaved(settings):
-            typer.echo(
-                "Acknowledged events are not on disk: the embedded Valkey goes on running. The log "
-                "says what to do.",
-                err=True,
-            )
-            raise typer.Exit(UNSAVED)
-        raise typer.Exit(0 if started else _CANNOT_START)
+    serving = Serving(host, port, workers, insecure, stop_with_stdin)
+    raise typer.Exit(run_service(serving, redis_url, data_dir, models or []))
 
 
 @cli.command()
@@ -284,67 +204,36 @@ def demo(
     raise typer.Exit(run_demo(data_dir=data_dir, keep=keep, port=port, browser=browser))
 
 
+@cli.command()
+def doctor(
+    url: Annotated[
+        str | None,
+        typer.Option(envvar="HINGED_URL", show_envvar=True, help="Address of a running service."),
+    ] = None,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Check the settings, the Redis, its disk and a running service, and say what to change.
+
+    It reads the environment as `hinged serve` does, and changes nothing; without a Redis it starts
+    the embedded Valkey while it checks.
+
+    hinged doctor --url http://127.0.0.1:8000
+    """
+    from hinged_service.cli.doctor import findings
+
+    found = findings(url)
+    print_result(output, [one._asdict() for one in found], Table(found[0]._fields, found))
+    if any(one.state == "fault" for one in found):
+        raise typer.Exit(1)
+
+
 for _panel, _verbs in _VERBS.items():
     for _verb in _verbs:
         add_verb(cli, _panel, _verb)
-cli.command()(doctor)
 cli.command(
     epilog="The service reads the file at its start: HINGED_KEYS_FILE=keys.json hinged serve"
 )(key)
 cli.add_typer(ingest, name="ingest")
-
-
-def worker_app() -> FastAPI:
-    """Make the application of one worker, which ends when its supervisor does."""
-    from hinged_service.app import create_app
-
-    supervisor.end_with_supervisor()
-    return create_app()
-
-
-@contextlib.contextmanager
-def _counting_together(settings: Settings, workers: int) -> Iterator[None]:
-    """Give several workers a directory for what they count, until the end."""
-    if workers == 1 or settings.metrics_dir is not None:
-        yield
-        return
-    with contextlib.ExitStack() as stack:
-        try:
-            made = stack.enter_context(shared_directory())
-        except OSError as error:
-            raise _cannot_start(
-                f"There is no directory for the counters of the workers: {error}. Set "
-                "HINGED_METRICS_DIR to an empty one that they may write to."
-            ) from None
-        os.environ["HINGED_METRICS_DIR"] = str(made)
-        yield
-
-
-def _settings() -> Settings:
-    try:
-        return Settings()
-    except ValidationError as error:
-        for fault in error.errors():
-            name = "HINGED_" + "_".join(str(part) for part in fault["loc"]).upper()
-            typer.echo(f"{name}={fault['input']!r}: {fault['msg']}", err=True)
-        raise typer.Exit(_BAD_USAGE) from None
-
-
-def _has_keys(settings: Settings) -> bool:
-    return settings.keys is not None or settings.keys_file is not None
-
-
-def _cannot_start(why: object) -> typer.Exit:
-    typer.echo(why, err=True)
-    return typer.Exit(_CANNOT_START)
-
-
-def _whereabouts(settings: Settings) -> str:
-    if not settings.redis_url:
-        record = settings.data_dir.expanduser().resolve() / SOCKET_RECORD
-        reach = f'redis-cli -s "$(cat {shlex.quote(str(record))})"'
-        return f"an embedded Valkey in {settings.data_dir} ({reach})"
-    return f"the Redis at {parse(settings.redis_url)}"  # without its password
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
-from pydantic import ValidationError
 
 from hinged_service.cli.arguments import LearnerType, Settings, sendable
 from hinged_service.cli.command import Session
@@ -117,6 +116,8 @@ def train(
 
     hinged train elec part-*.csv --label class --on dask --address tcp://scheduler:8786
     """
+    from pydantic import ValidationError
+
     from hinged_service.ingest.files import FileError
     from hinged_service.interchange.back_fill import MIXED, BackFill, Part, back_fill
     from hinged_service.interchange.engines import EngineFailed, engine
