@@ -51,7 +51,7 @@ from hinged_service.server import framing
 from hinged_service.server.admission import AdmissionControl
 from hinged_service.server.fast_path import FastPath, PlainCall
 from hinged_service.server.lingering_close import Lingering
-from hinged_service.server.malloc import keep_freed
+from hinged_service.server.memory import keep_freed
 from hinged_service.server.owners import Owners
 from hinged_service.server.shutdown import Stopping
 from hinged_service.settings import Settings

@@ -20,6 +20,7 @@ from hinged_service.server import supervisor
 from hinged_service.server.fast_path import FastPathProtocol
 from hinged_service.server.limits import allow_many_connections
 from hinged_service.server.listen import bind, is_loopback
+from hinged_service.server.memory import spare_imported
 from hinged_service.settings import Settings
 from hinged_service.store.embedded import SOCKET_RECORD
 from hinged_service.store.open import left_unsaved
@@ -125,7 +126,9 @@ def worker_app() -> FastAPI:
     from hinged_service.app import create_app  # not in the parent of several workers
 
     supervisor.end_with_supervisor()
-    return create_app()
+    app = create_app()
+    spare_imported()
+    return app
 
 
 @contextlib.contextmanager

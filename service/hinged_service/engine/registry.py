@@ -15,7 +15,7 @@ from hinged_service.engine.live_model import LiveModel
 from hinged_service.engine.lost_entries import recovered
 from hinged_service.errors import ModelGone, NotFound, SetAside, Unavailable
 from hinged_service.model.index_entry import Alias, IndexEntry
-from hinged_service.server.malloc import give_back
+from hinged_service.server.memory import give_back
 from hinged_service.server.shutdown import Stopping
 from hinged_service.settings import Settings
 from hinged_service.store import aliases, index, snapshot_reader

@@ -1,4 +1,4 @@
-"""Freed memory is there for the next request."""
+"""Freed memory is there for the next request, and a worker does not look through its modules."""
 
 import platform
 import subprocess
@@ -10,7 +10,7 @@ import pytest
 RETURNED = """
 import resource
 from pathlib import Path
-from hinged_service.server.malloc import keep_freed
+from hinged_service.server.memory import keep_freed
 
 def resident_mb():
     return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() / 1e6
@@ -25,7 +25,7 @@ print(before - resident_mb())
 
 PROGRAM = """
 import resource
-from hinged_service.server.malloc import keep_freed
+from hinged_service.server.memory import keep_freed
 
 def faults():
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
@@ -59,3 +59,21 @@ def test_a_table_that_a_model_outgrew_is_given_back() -> None:
         [sys.executable, "-c", RETURNED], capture_output=True, text=True, check=True, timeout=60
     )
     assert float(done.stdout) > 7
+
+
+WORKER = """
+import gc
+from hinged_service.cli.serve import worker_app
+
+app = worker_app()
+print(gc.get_freeze_count(), len(gc.get_objects()))
+"""
+
+
+def test_a_worker_looks_for_garbage_among_what_came_after_its_imports_only() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", WORKER], capture_output=True, text=True, check=True, timeout=60
+    )
+    spared, looked_through = map(int, done.stdout.split())
+    assert spared > 50_000
+    assert looked_through < 1_000

