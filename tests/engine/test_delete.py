@@ -142,7 +142,7 @@ async def test_create_delete_and_recreate_under_load_never_mix_two_models(
             await live_model.freshness.read()
             assert live_model.keys.uid == model_uid(db, "m")
             assert replica_state(live_model) == plain
-        await workers[0].save("m")
+        await workers[0].save_for_sure("m")
         assert stored_state(db) == plain
         assert leaked_keys(db, "m") == []
         for one in workers:

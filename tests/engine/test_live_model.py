@@ -209,7 +209,7 @@ async def test_a_confirmed_snapshot_of_another_worker_is_not_written_again(
         await one.learn("m", event(n))
         await two.learn("m", event(n + 100))
     await one.read("m")
-    await one.save("m")
+    await one.save_for_sure("m")
     position = stored_position(db)
     replica = (await two.read("m")).replica
     assert replica.is_saved()
@@ -219,5 +219,5 @@ async def test_a_confirmed_snapshot_of_another_worker_is_not_written_again(
     x = {"z": 1.0}  # one of the two labels is wrong, at any intercept
     await two.learn("m", {"x": x, "y": True}, {"x": x, "y": False})
     assert 0 < replica.changed_names() <= 3
-    await two.save("m")
+    await two.save_for_sure("m")
     assert stored_state(db) == fold_of(db)

@@ -85,7 +85,7 @@ async def test_a_hold_is_shared_bounded_and_cannot_keep_snapshots_away(
                 await asyncio.sleep(0.005)
             assert 4 <= len(positions) <= 11
             await asyncio.sleep(0.1)
-            await one.save("m")
+            await one.save_for_sure("m")
             assert stored_state(client) == fold_of(client)
             assert not client.hexists(keys.on.meta, f"hold:{keys.uid}")
 
@@ -208,8 +208,8 @@ async def test_a_damaged_snapshot_is_refused_and_made_again_from_the_log(
         assert await after.state("m") == fold_of(db)
         learned = await after.learn("m", event(10))
         assert learned.outcomes[0] is not None
-        await after.save("neighbour")
-        await after.save("m")
+        await after.save_for_sure("neighbour")
+        await after.save_for_sure("m")
         assert stored_state(db) == fold_of(db)
         neighbour = model_uid(db, "neighbour")
         assert stored_state(db, "m", neighbour) == fold_of(db)

@@ -53,7 +53,7 @@ async def test_a_failover_that_keeps_the_first_entry_of_three(
             plain = fold_of(client)
             assert plain["events"] == 4
             assert await ahead.state("m") == await other.state("m") == plain
-            await ahead.save("m")
+            await ahead.save_for_sure("m")
             assert stored_state(client) == plain
         with pytest.raises(Conflict):
             await (await other.open("m")).freshness.wait_for_position(lost.position)
@@ -118,7 +118,7 @@ async def test_entries_after_a_rollback_that_land_on_the_same_ids(
         with shared_server.client() as client:
             assert await one.state("m") == fold_of(client)
             await one.learn("m", event(4))
-            await one.save("m")
+            await one.save_for_sure("m")
             assert stored_state(client) == fold_of(client)
 
 

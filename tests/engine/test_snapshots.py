@@ -94,7 +94,7 @@ async def test_after_a_rollback_of_the_snapshot_alone_it_is_written_in_full(
             await until(lambda: learns(one, event(10)))
             assert (await one.open("m")).replica is replica, "the log holds its position"
             assert 0 < replica.changed_names() < 5
-            await one.save("m")
+            await one.save_for_sure("m")
             assert stored_state(client) == fold_of(client)
 
 
@@ -184,7 +184,7 @@ async def test_a_replica_goes_on_after_its_snapshot_was_refused_or_its_answer_lo
             proxy.drop_replies = 0
             assert replica_state(await one.read("m")) == fold_of(db)
         await one.learn("m", event(20))
-        await one.save("m")
+        await one.save_for_sure("m")
         assert stored_state(db) == fold_of(db)
         assert proxy.dropped == 10
 
@@ -203,7 +203,7 @@ async def test_a_large_set_of_changes_goes_in_chunks(
         await one.learn("m", {"x": names, "y": False})
         await one.learn("m", {"x": {f"o{i}": 1.0 for i in range(9_000)}, "y": True})
         ran.clear()
-        await one.save("m")
+        await one.save_for_sure("m")
         assert set(ran) == {"stage_chunk", "snapshot_full"}
         assert stored_state(db) == fold_of(db)
 
@@ -388,7 +388,7 @@ async def test_an_unexpected_failure_in_the_middle_of_an_event_never_reaches_red
     with pytest.raises(SetAside):
         await one.learn("m", event(1), event(2), event(3))
     assert (await one.learn("m", event(1), event(2), event(3))).outcomes == [None] * 3
-    await one.save("m")
+    await one.save_for_sure("m")
     assert fold_of(db)["events"] == 4
     assert stored_state(db) == await one.state("m") == fold_of(db)
 
@@ -409,7 +409,7 @@ async def test_names_removed_before_a_refused_whole_snapshot_are_removed_by_the_
     await one.save("m")
     monkeypatch.undo()
     db.hdel(keys.on.meta, f"hold:{keys.uid}")
-    await one.save("m")
+    await one.save_for_sure("m")
     assert db.hkeys(keys.vector("weights")) == ["c"]
     learner: Any = (await two.open("m")).replica.state.learner
     assert dict(learner.weights) == {"c": -1.0}

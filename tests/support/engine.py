@@ -115,6 +115,16 @@ class Worker:
         """Save the replica's snapshot now."""
         await (await self.registry.open(name)).save()
 
+    async def save_for_sure(self, name: str) -> None:
+        """Save it, after other workers that hold the stored one while they load it."""
+        live_model = await self.registry.open(name)
+
+        async def is_saved() -> bool:
+            await live_model.save()
+            return live_model.replica.is_saved()
+
+        await until(is_saved, 30)
+
     async def stop(self) -> None:
         """Stop in order."""
         await self.housekeeping.aclose()

@@ -107,12 +107,7 @@ async def _check(schedule: Schedule, last: Versioned, server: RedisServer, name:
     schedule.dead.append(last)
     await last.upgrade(name)
     state = await last.state(name)
-
-    async def is_saved() -> bool:  # one that loads the snapshot, for an upgrade too, holds it
-        await last.save(name)
-        return (await last.read(name)).replica.is_saved()
-
-    await until(is_saved, 30)
+    await last.save_for_sure(name)
     with server.client() as client:
         plain = Plain(client, name, OLD)
         assert state == plain.state() == stored_state(client, "m", model_uid(client, name))

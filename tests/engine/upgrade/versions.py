@@ -107,6 +107,9 @@ class Versioned:
     async def save(self, name: str) -> None:
         await self.do(lambda one: one.save(name))
 
+    async def save_for_sure(self, name: str) -> None:
+        await self.do(lambda one: one.save_for_sure(name))
+
     async def upgrade(self, name: str) -> Handover:
         return await self.do(lambda one: one.lifecycle.upgrade(name))
 
