@@ -8,7 +8,8 @@ import redis
 
 import hinged
 from hinged import Outcome
-from hinged_service.errors import Busy, Unavailable
+from hinged_service.engine.replica import Replica
+from hinged_service.errors import Busy, SetAside, Unavailable
 from hinged_service.store.scripts import Script as LuaScript
 from hinged_service.store.transport.lane import UNSEEN
 from tests.support.checks import learns
@@ -71,7 +72,8 @@ async def test_callers_who_come_back_one_by_one_go_together(
 
         await asyncio.gather(*map(call_again_and_again, range(callers)))
         # if no caller is waited for, every second batch is that of the first to come back
-        assert len(entries_of(shared_server)) < 1.5 * times
+        # (60 entries); on a busy machine one in three of them is (46)
+        assert len(entries_of(shared_server)) < 1.75 * times
 
 
 async def test_a_batch_gathers_no_more_events_than_it_may(
@@ -221,3 +223,30 @@ async def test_a_confirmed_snapshot_of_another_worker_is_not_written_again(
     assert 0 < replica.changed_names() <= 3
     await two.save_for_sure("m")
     assert stored_state(db) == fold_of(db)
+
+
+async def test_what_waits_behind_a_batch_that_ends_the_model_is_refused_with_it(
+    proxy: Proxy, shared_server: RedisServer, db: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would be applied to a state that may have moved by halves."""
+    usual = Replica.fold_entry
+
+    def fold_entry(*_: Any) -> Any:
+        monkeypatch.setattr(Replica, "fold_entry", usual)
+        raise ValueError("on purpose")
+
+    async with worker(proxy.url, max_batch_events=1) as one:
+        await one.create("m")
+        await one.open("m")
+        monkeypatch.setattr(Replica, "fold_entry", fold_entry)
+        proxy.delay_s = 0.03
+        calls = [asyncio.ensure_future(one.learn("m", event(n))) for n in range(3)]
+        for call in calls:
+            with pytest.raises(SetAside, match="The model failed: ValueError"):
+                await call
+    assert len(entries_of(shared_server)) == 1 + 1
+    async with worker(proxy.url) as other:
+        for n in range(3):
+            await other.learn("m", event(n))
+        assert fold_of(db)["events"] == 3, "what was refused was not learned"
+        assert await other.state("m") == fold_of(db)

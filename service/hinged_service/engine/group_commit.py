@@ -77,6 +77,7 @@ class GroupCommit:
         self._sequence = sequence
         self._readers: list[asyncio.Future[None]] = []
         self._task: asyncio.Task[None] | None = None
+        self._ended_by: ServiceError | None = None
         self._loop = asyncio.get_running_loop()
         self._timeout_s = settings.append_timeout_ms / 1000
         self._redis_timeout_s = settings.redis_timeout_ms / 1000
@@ -89,6 +90,9 @@ class GroupCommit:
     def read(self) -> asyncio.Future[None]:
         """Return what is done once the replica is at the log's present end."""
         reader: asyncio.Future[None] = self._loop.create_future()
+        if self._ended_by is not None:
+            _fail(reader, self._ended_by)
+            return reader
         self._readers.append(reader)
         if self._task is None:
             self._start()
@@ -118,6 +122,9 @@ class GroupCommit:
         span: Span | None = None,
     ) -> None:
         """Append events: the only way into the queue; see `WriteQueue.put`."""
+        if self._ended_by is not None:
+            _fail(answer, self._ended_by)
+            return
         self._queue.put(events, payload, answer, each, span)
         if self._task is None:
             self._start()
@@ -164,9 +171,7 @@ class GroupCommit:
             except (GeneratorExit, KeyboardInterrupt, SystemExit):
                 raise  # the worker ends: its callers go with it
             except BaseException as caught:  # noqa: BLE001 - a panic in the Rust of River is no Exception
-                error = self._failed(caught)
-                for answer in (*readers, *[waiting.answer for waiting in taken]):
-                    _fail(answer, error)
+                self._refuse([*readers, *[waiting.answer for waiting in taken]], caught)
             else:
                 if self._status.now is Status.STALE:
                     self._status.change(Status.LIVE)
@@ -191,6 +196,16 @@ class GroupCommit:
         # appendfsync always each group would pay for a disk write of its own.
         if took_s > _SLOW_S and queue.waiting and queue.bytes < _SMALL_BYTES:
             await asyncio.sleep(min(took_s / 4, _GATHER_S))
+
+    def _refuse(self, answers: list[Answer[Any]], failure: BaseException) -> None:
+        """Answer the callers of a step that failed; if that ends the model, all who wait."""
+        error = self._failed(failure)
+        if self._status.ended:
+            self._ended_by = error
+            answers += [*self._readers, *[waiting.answer for waiting in self._queue.drop()]]
+            self._readers = []
+        for answer in answers:
+            _fail(answer, error)
 
     def _failed(self, error: BaseException) -> ServiceError:
         """Change the status by what a step failed with; return what its callers get."""

@@ -177,6 +177,12 @@ class WriteQueue:
         taken, self.waiting = waiting[:count], waiting[count:]
         return taken
 
+    def drop(self) -> list[PendingWrite]:
+        """Remove and return all."""
+        dropped, self.waiting = self.waiting, []
+        self.events = self.bytes = 0
+        return dropped
+
 
 def batch_of(producer: str, sequence: int, taken: Sequence[PendingWrite]) -> Batch:
     """Return the batch of what goes out together: one JSON array, each text copied once.
