@@ -14,6 +14,7 @@ import redis
 from hinged_service.errors import Conflict, ServiceError, SetAside, Unavailable
 from hinged_service.store import upgrades
 from hinged_service.store.keys import StreamKeys
+from hinged_service.store.scripts import load
 from tests.engine.upgrade.versions import NEW, OLD, Plain, Versioned
 from tests.support.engine import event, everything, stored_position, stored_state, until
 from tests.support.plain_fold import model_uid
@@ -140,6 +141,7 @@ async def test_a_lost_answer_to_an_upgrade_is_asked_for_again(
         return await upgrade(*given)
 
     async with workers(redis_url, OLD, NEW) as (old, other), workers(proxy.url, NEW) as (new,):
+        db.script_load(load("upgrade").source)  # else the answer lost is that it is not there
         await old.create("m")
         await _learn(old, 0, 5)
         await old.save("m")
