@@ -30,7 +30,7 @@ from tests.support.shared_service import client, model, new_model, service  # no
 Event = tuple[dict[str, float], bool]
 ON_BOTH = (
     *("store/", "follow/", "engine/delayed_labels/", "engine/upgrade/"),
-    *("ingest/inbox/", "ingest/kafka/", "ingest/test_redis_stream", "ingest/test_predict_to"),
+    *("ingest/inbox/", "ingest/test_redis_stream", "ingest/test_predict_to"),
     "ingest/test_door_counts",
     *("engine/test_chain", "engine/test_guards", "engine/test_once", "engine/test_opening"),
     *("engine/test_redis_faults", "engine/test_shared_connection", "engine/test_snapshots"),

@@ -24,10 +24,11 @@ Open = Callable[..., Visit]
 def chromium() -> str:
     """The path of a Chromium; without one the tests are skipped."""
     named = os.environ.get("HINGED_TEST_CHROMIUM")
-    found = named or shutil.which("chromium") or shutil.which("google-chrome")
-    if found is None:
+    usual = ("chromium-headless-shell", "chromium", "google-chrome")  # the first is the quickest
+    found = [named, *map(shutil.which, usual)]
+    if not any(found):
         pytest.skip("no chromium: install Debian's or point HINGED_TEST_CHROMIUM at one")
-    return found
+    return next(path for path in found if path)
 
 
 @pytest.fixture(scope="package")
