@@ -17,15 +17,15 @@ from hinged_service.engine.catch_up import LogFollower
 from hinged_service.engine.damage import set_aside_for
 from hinged_service.engine.delayed_labels import DelayedLabels
 from hinged_service.engine.long_work import TURN_S
-from hinged_service.engine.refusals import refused_by_log
 from hinged_service.engine.snapshots import SnapshotWriter
 from hinged_service.engine.status import Status
 from hinged_service.engine.write_queue import (
-    AppendResult,
     PendingWrite,
     SourceAppendResult,
     WriteQueue,
+    answer_all,
     batch_of,
+    fail,
 )
 from hinged_service.errors import ModelGone, ServiceError, SetAside, Unavailable
 from hinged_service.model.results import Result
@@ -91,7 +91,7 @@ class GroupCommit:
         """Return what is done once the replica is at the log's present end."""
         reader: asyncio.Future[None] = self._loop.create_future()
         if self._ended_by is not None:
-            _fail(reader, self._ended_by)
+            fail(reader, self._ended_by)
             return reader
         self._readers.append(reader)
         if self._task is None:
@@ -123,7 +123,7 @@ class GroupCommit:
     ) -> None:
         """Append events: the only way into the queue; see `WriteQueue.put`."""
         if self._ended_by is not None:
-            _fail(answer, self._ended_by)
+            fail(answer, self._ended_by)
             return
         self._queue.put(events, payload, answer, each, span)
         if self._task is None:
@@ -144,7 +144,7 @@ class GroupCommit:
                 self._task = None
                 for reader in self._readers:
                     closed = "The model was closed before its log was read. Try again."
-                    _fail(reader, Unavailable(closed))
+                    fail(reader, Unavailable(closed))
                 self._readers.clear()
         if self._follower.replica.spoiled:
             self._snapshots.stop()
@@ -205,7 +205,7 @@ class GroupCommit:
             answers += [*self._readers, *[waiting.answer for waiting in self._queue.drop()]]
             self._readers = []
         for answer in answers:
-            _fail(answer, error)
+            fail(answer, error)
 
     def _failed(self, error: BaseException) -> ServiceError:
         """Change the status by what a step failed with; return what its callers get."""
@@ -269,7 +269,7 @@ class GroupCommit:
                 retry_after_s=1,
             )
         outcomes = await self._apply(reply, own, batch, events)
-        self._answer(taken, own, outcomes, reply)
+        answer_all(taken, own, outcomes, reply)
 
     async def _apply(
         self, reply: Appended, own: Position, batch: Batch, events: list[Event]
@@ -364,52 +364,9 @@ class GroupCommit:
                     return
         await follower.give_up(reply)
 
-    @staticmethod
-    def _answer(
-        taken: list[PendingWrite],
-        own: Position,
-        outcomes: list[Result] | None,
-        reply: Appended,
-    ) -> None:
-        """Resolve the writes of a batch; without outcomes all of them are known to be in the log.
-
-        The script numbers its callers: a write, or each event of one that is taken by events.
-        """
-        refused, early = reply.refused, reply.early
-        first = caller = 0
-        for waiting in taken:
-            answer, count = waiting.answer, len(waiting.events)
-            mine = [None] * count if outcomes is None else outcomes[first : first + count]
-            within = early and frozenset(i - first for i in early if first <= i < first + count)
-            result = AppendResult(own, mine, within)
-            if waiting.each:
-                errors = {}
-                if refused:
-                    for i in range(count):
-                        if caller + i in refused:
-                            errors[i] = refused_by_log(*refused[caller + i])
-                offset = "" if waiting.span is None else waiting.span.end
-                if not answer.done():
-                    answer.set_result(SourceAppendResult(offset, result, errors))
-                caller += count
-            else:
-                if refused and caller in refused:
-                    _fail(answer, refused_by_log(*refused[caller]))
-                elif not answer.done():
-                    answer.set_result(result)
-                caller += 1
-            first += count
-
 
 def _resolve(readers: list[asyncio.Future[None]]) -> None:
     """Tell the readers that still wait that the log was read."""
     for reader in readers:
         if not reader.done():
             reader.set_result(None)
-
-
-def _fail(asked: Answer[Any], error: BaseException) -> None:
-    """Answer with an error, unless there is an answer."""
-    if not asked.done():
-        asked.set_exception(error)
-        asked.exception()  # taken note of: a caller that has hung up is no news

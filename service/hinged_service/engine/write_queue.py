@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 import msgspec
 
 from hinged_service.engine.delayed_labels import DelayedLabels
+from hinged_service.engine.refusals import refused_by_log
 from hinged_service.errors import Busy, ServiceError
 from hinged_service.model.results import Result
 from hinged_service.settings import Settings
-from hinged_service.store.log_types import Batch, Caller, Span, independent_events
+from hinged_service.store.log_types import Appended, Batch, Caller, Span, independent_events
 from hinged_service.tasks import Answer
 from hinged_service.telemetry.observer import Observer
 from hinged_service.wire.dedup import mark
@@ -26,7 +27,9 @@ __all__ = [
     "PendingWrite",
     "SourceAppendResult",
     "WriteQueue",
+    "answer_all",
     "batch_of",
+    "fail",
 ]
 
 GATHER_BYTES = 2**20
@@ -210,3 +213,46 @@ def batch_of(producer: str, sequence: int, taken: Sequence[PendingWrite]) -> Bat
         callers += independent_events(alone, ())
     parts[-1] = b"]"
     return Batch(producer, sequence, b"".join(parts), callers, taken[0].span)
+
+
+def answer_all(
+    taken: Sequence[PendingWrite],
+    own: Position,
+    outcomes: list[Result] | None,
+    reply: Appended,
+) -> None:
+    """Resolve the writes of a batch; without outcomes all of them are known to be in the log.
+
+    The script numbers its callers: a write, or each event of one that is taken by events.
+    """
+    refused, early = reply.refused, reply.early
+    first = caller = 0
+    for waiting in taken:
+        answer, count = waiting.answer, len(waiting.events)
+        mine = [None] * count if outcomes is None else outcomes[first : first + count]
+        within = early and frozenset(i - first for i in early if first <= i < first + count)
+        result = AppendResult(own, mine, within)
+        if waiting.each:
+            errors = {}
+            if refused:
+                for i in range(count):
+                    if caller + i in refused:
+                        errors[i] = refused_by_log(*refused[caller + i])
+            offset = "" if waiting.span is None else waiting.span.end
+            if not answer.done():
+                answer.set_result(SourceAppendResult(offset, result, errors))
+            caller += count
+        else:
+            if refused and caller in refused:
+                fail(answer, refused_by_log(*refused[caller]))
+            elif not answer.done():
+                answer.set_result(result)
+            caller += 1
+        first += count
+
+
+def fail(asked: Answer[Any], error: BaseException) -> None:
+    """Answer with an error, unless there is an answer."""
+    if not asked.done():
+        asked.set_exception(error)
+        asked.exception()  # taken note of: a caller that has hung up is no news
