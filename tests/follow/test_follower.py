@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 import sys
 import threading
@@ -14,6 +15,7 @@ import pandas as pd
 import pytest
 
 import hinged
+from hinged_service.engine.live_model import LiveModel
 from hinged_service.errors import Conflict, NotFound, Refused, Unavailable, Unprocessable
 from hinged_service.follow import follow, follow_async
 from tests.follow.conftest import (
@@ -286,3 +288,19 @@ def _until(condition: Callable[[], bool], seconds: float = 20) -> None:
     while not condition():
         assert time.monotonic() < deadline_s, "it did not happen in time"
         time.sleep(0.01)
+
+
+def test_an_end_that_takes_long_is_not_cut_off(
+    server: RedisServer, create: Create, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended: list[bool] = []
+    usual = LiveModel.aclose
+
+    async def slowly(model: LiveModel) -> None:
+        await asyncio.sleep(0.3)
+        await usual(model)
+        ended.append(True)
+
+    with following(server, create()):
+        monkeypatch.setattr(LiveModel, "aclose", slowly)
+    assert ended

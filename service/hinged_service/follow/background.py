@@ -194,9 +194,7 @@ class Background:
 
     async def _main(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._task = asyncio.current_task()
         self._wake = asyncio.Event()
-        self._running.set()
         try:
             if self._settings.models:
                 custom.install(self._settings.models)
@@ -207,9 +205,12 @@ class Background:
             self.trouble = error
             return
         self._aliases = Aliases(self._connection, 0.0, 0, 1)
+        # A task of its own is what `stop` cancels, again and again: to close is not cut off.
+        self._task = self._loop.create_task(self._go_on())
+        self._running.set()
         try:
             with contextlib.suppress(asyncio.CancelledError):
-                await self._go_on()
+                await self._task
         finally:
             for model in self._open:
                 await model.aclose()
