@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
+import multiprocessing
+import statistics
+import time
 import timeit
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Iterator
+from multiprocessing.synchronize import Event
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +35,8 @@ PERIOD_S = 0.08
 PER_CALL = 20
 EVENTS_PER_S = 2_000
 PREDICTION_TARGET = 1.3
+LEARNING_TARGET = 1.05
+BESIDE_S = 3.0
 TURNS = 2_000
 
 
@@ -44,7 +51,8 @@ def measure(folder: Path, rounds: int, count: int) -> list[Row]:
                 caller.post(calls[0])
             predictions = _predictions(server.url, 10 * rounds)
             reads = _reads(service, server, calls, rounds, count)
-    return predictions + reads
+            beside = _learning_beside(service, server, calls, rounds)
+    return predictions + reads + beside
 
 
 def _calls() -> list[bytes]:
@@ -121,6 +129,73 @@ def _reads(
     ]
 
 
+def _learning_beside(
+    service: Server, server: RedisServer, calls: list[bytes], rounds: int
+) -> list[Row]:
+    """Return how much longer learn calls take while 100 readers read as followers do."""
+    took_ms: dict[bool, list[float]] = {False: [], True: []}
+    with Caller(service.port, f"{MODEL}/learn") as caller:
+        for number, beside in ((n, b) for n in range(rounds + 1) for b in (False, True)):
+            with _readers(server.url) if beside else contextlib.nullcontext():
+                found = _paced_ms(caller, calls)
+            if number > 0:
+                took_ms[beside].append(found)
+    return [
+        Row(
+            f"learn, {EVENTS_PER_S:,} events/s: a call beside {FOLLOWERS} followers / without",
+            ratios(took_ms[True], took_ms[False]),
+            target=LEARNING_TARGET,
+            at_most=True,
+        )
+    ]
+
+
+def _paced_ms(caller: Caller, calls: list[bytes]) -> float:
+    """Return the mean time of calls that are sent at an even pace."""
+    took, begun_s, number = [], time.perf_counter(), 0
+    while (now_s := time.perf_counter()) - begun_s < BESIDE_S:
+        time.sleep(max(0.0, begun_s + number * PER_CALL / EVENTS_PER_S - now_s))
+        sent_s = time.perf_counter()
+        caller.post(calls[number % len(calls)])
+        took.append((time.perf_counter() - sent_s) * 1e3)
+        number += 1
+    return statistics.mean(took)
+
+
+@contextlib.contextmanager
+def _readers(url: str) -> Iterator[None]:
+    """Have as many readers as followers in another process."""
+    context = multiprocessing.get_context("spawn")
+    ready, stop = context.Event(), context.Event()
+    process = context.Process(target=_read_along, args=(url, ready, stop))
+    process.start()
+    try:
+        ready.wait()
+        yield
+    finally:
+        stop.set()
+        process.join()
+
+
+def _read_along(url: str, ready: Event, stop: Event) -> None:
+    async def one(number: int) -> None:
+        position, at_s = _end(url), time.perf_counter() + PERIOD_S * number / FOLLOWERS
+        async with _reader(url) as (reader, most):
+            while not stop.is_set():
+                await asyncio.sleep(max(0.0, at_s - time.perf_counter()))
+                reply = await reader.catch_up(position, most)
+                position = reply.entries[-1].position if reply.entries else position
+                at_s += PERIOD_S
+
+    async def all_of_them() -> None:
+        readers = [asyncio.ensure_future(one(number)) for number in range(FOLLOWERS)]
+        await asyncio.sleep(1.0)
+        ready.set()
+        await asyncio.gather(*readers)
+
+    asyncio.run(all_of_them())
+
+
 def _end(url: str) -> Position:
     client: Any = redis.Redis.from_url(url, decode_responses=True)
     with client:
@@ -129,18 +204,24 @@ def _end(url: str) -> Position:
 
 async def _read_us(server: RedisServer, position: Position, count: int) -> float:
     """Return the processor time of Redis for a read from a position on, in µs."""
-    client: Any = redis.Redis.from_url(server.url, decode_responses=True)
-    with client:
-        keys = StreamKeys("m").model(json.loads(client.hget("hinged:models", "m"))["uid"])
-    settings = Settings(redis_url=server.url, redis_timeout_ms=60_000)
-    connection = Connection(server.url, settings, notes=False)
-    try:
-        reader = LogReader(connection, keys)
+    async with _reader(server.url) as (reader, most):
         for _ in range(10):  # it learns how many to ask for
-            await reader.catch_up(position, settings.reply_bytes)
+            await reader.catch_up(position, most)
         used_s = cpu_s(server.pid)
         for _ in range(count):
-            await reader.catch_up(position, settings.reply_bytes)
+            await reader.catch_up(position, most)
         return (cpu_s(server.pid) - used_s) / count * 1e6
+
+
+@contextlib.asynccontextmanager
+async def _reader(url: str) -> AsyncIterator[tuple[LogReader, int]]:
+    """Yield what reads the model's log as a follower does, and the bytes that it reads at once."""
+    client: Any = redis.Redis.from_url(url, decode_responses=True)
+    with client:
+        keys = StreamKeys("m").model(json.loads(client.hget("hinged:models", "m"))["uid"])
+    settings = Settings(redis_url=url, redis_timeout_ms=60_000)
+    connection = Connection(url, settings, notes=False)
+    try:
+        yield LogReader(connection, keys), settings.reply_bytes
     finally:
         await connection.aclose()
