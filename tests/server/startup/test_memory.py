@@ -42,12 +42,17 @@ print(before, faults())
 """
 
 
+def _printed(program: str) -> str:
+    """Return the output of a program in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
+    )
+    return done.stdout
+
+
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only the GNU C library is told")
 def test_a_body_like_the_last_one_costs_no_page_faults() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True, timeout=60
-    )
-    before, after = map(float, done.stdout.split())
+    before, after = map(float, _printed(PROGRAM).split())
     assert before > 50
     assert after < 5
 
@@ -55,10 +60,7 @@ def test_a_body_like_the_last_one_costs_no_page_faults() -> None:
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="only Linux tells")
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only the GNU C library is told")
 def test_a_table_that_a_model_outgrew_is_given_back() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", RETURNED], capture_output=True, text=True, check=True, timeout=60
-    )
-    assert float(done.stdout) > 7
+    assert float(_printed(RETURNED)) > 7
 
 
 WORKER = """
@@ -71,9 +73,6 @@ print(gc.get_freeze_count(), len(gc.get_objects()))
 
 
 def test_a_worker_looks_for_garbage_among_what_came_after_its_imports_only() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", WORKER], capture_output=True, text=True, check=True, timeout=60
-    )
-    spared, looked_through = map(int, done.stdout.split())
+    spared, looked_through = map(int, _printed(WORKER).split())
     assert spared > 50_000
     assert looked_through < 1_000

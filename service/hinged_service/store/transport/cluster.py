@@ -60,6 +60,7 @@ class Cluster:
         self._owners: list[Place | None] = [None] * REDIS_CLUSTER_HASH_SLOTS
         self._looking: asyncio.Task[Exception | None] | None = None
         self._not_before_s = 0.0
+        self._closed = False
 
     async def ask(self, key: str, *command: Word) -> Any:
         """Send a command, which runs at most once, and return its answer."""
@@ -158,7 +159,8 @@ class Cluster:
         return [self._pool(place) for place in dict.fromkeys(self._owners) if place is not None]
 
     async def aclose(self) -> None:
-        """Close every connection."""
+        """Close every connection; no other node is asked from then on."""
+        self._closed = True
         await cancel(self._looking)
         for pool in self._pools.values():
             await pool.aclose()
@@ -176,6 +178,7 @@ class Cluster:
             opened = functools.partial(self._make.opened, place)
             lane = functools.partial(self._make.lane, place)
             pool = self._pools[place] = Pool(opened, self._most, lane)
+            pool.closed = self._closed
         return pool
 
     async def _owner(self, slot: int) -> Place:

@@ -61,6 +61,12 @@ class Pool:
     missed.
 
     One more connection is shared by commands, as `lane` makes it.
+
+    Attributes
+    ----------
+    closed
+        True once no connection is opened any more.
+
     """
 
     def __init__(
@@ -74,7 +80,7 @@ class Pool:
         self._lane: Lane | None = None
         self._one_opens = asyncio.Lock()
         self._cuts = 0
-        self._closed = False
+        self.closed = False
         self._slots = asyncio.Semaphore(most)
         self._idle: list[AbstractConnection] = []
         self._used: set[AbstractConnection] = set()
@@ -137,7 +143,7 @@ class Pool:
 
     async def aclose(self) -> None:
         """Close every connection; what is asked later fails, as when the server is away."""
-        self._closed = True
+        self.closed = True
         await self.cut()
 
     async def cut(self) -> None:
@@ -174,14 +180,14 @@ class Pool:
         else:
             self._check_open()
             connection = await self._opened()
-            if self._closed:
+            if self.closed:
                 await self._drop(connection)
                 self._check_open()
         self._used.add(connection)
         return connection
 
     def _check_open(self) -> None:
-        if self._closed:
+        if self.closed:
             raise exceptions.ConnectionError(_CLOSED)
 
     def _give_back(self, connection: AbstractConnection) -> None:
