@@ -317,8 +317,8 @@ async def at_origin(
     ------
     SetAside
         The checkpoint is gone or cannot be used.
-    Unavailable
-        Redis does not answer.
+    ModelGone, Unavailable
+        The model was deleted, and the checkpoint with it; Redis does not answer.
 
     """
     base = Position.parse(entry.base or "")
@@ -327,6 +327,8 @@ async def at_origin(
         try:
             found = await checkpoints.read(connection, keys, entry.origin, chunk)
         except (DamagedState, OtherVersion, NotFound) as error:
+            # a deletion takes the model off its stream before it takes the checkpoint
+            await followers.snapshot_position(connection, keys.model(entry.uid))
             raise SetAside(
                 f"The checkpoint that the model starts with cannot be used: {error}.",
                 retry_after_s=60,

@@ -11,6 +11,7 @@ import redis
 from hinged_service.engine import catch_up, export, snapshots
 from hinged_service.engine.live_model import LiveModel
 from hinged_service.errors import Conflict, ModelGone, NotFound, ServiceError, SetAside
+from hinged_service.settings import SnapshotSettings
 from hinged_service.store import checkpoints
 from hinged_service.store.keys import StreamKeys
 from tests.engine.lifecycle.plain_model import SCALED, fold_log, live
@@ -237,6 +238,16 @@ async def test_an_import_that_takes_long_is_not_swept_away(
     monkeypatch.setattr(checkpoints, "enter", slow_enter)
     await one.lifecycle.create_imported("far", document)
     assert live(await two.read("far")) == live(await one.read("m"))
+
+
+async def test_a_model_deleted_while_it_is_opened_is_gone_and_not_damaged(one: Worker) -> None:
+    await one.create("m", **SCALED)
+    await one.create("copy", start={"model": "m"}, **SCALED)
+    entry = (await one.registry.entries())["copy"]
+    await one.lifecycle.delete("copy")
+    keys, chunk = StreamKeys(entry.stream), SnapshotSettings().snapshot_chunk
+    with pytest.raises(ModelGone):
+        await snapshots.at_origin(one.connection, keys, entry, None, None, chunk)
 
 
 async def test_a_checkpoint_that_is_deleted_while_it_is_read_is_not_found(
