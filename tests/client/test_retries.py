@@ -83,6 +83,22 @@ def test_an_answer_that_never_comes_is_not_waited_for_forever(
     assert api.model(name, at_least=again.position).events == 1
 
 
+def test_the_answer_to_work_that_grows_with_the_model_is_waited_for(
+    lossy: Proxy, api: Client, name: str
+) -> None:
+    api.learn(name, {"a": 1.0}, True)
+    lossy.delay_s = 0.4
+    with lossy_client(lossy, timeout_s=0.2, retries=Retries(deadline_s=0.3)) as client:
+        made = client.make_checkpoint(name, "c")
+        document = client.export_checkpoint(name, made.uid)
+        assert client.import_model(f"{name}-far", document).name == f"{name}-far"
+        start = {"model": name, "checkpoint": "c"}
+        client.create_model(f"{name}-copy", {**PERCEPTRON, "start": start})
+        client.restore(name, "c")
+    for other in ("far", "copy"):
+        api.delete_model(f"{name}-{other}")
+
+
 def test_a_deletion_whose_answer_was_lost_is_done(lossy: Proxy, api: Client, name: str) -> None:
     with lossy_client(lossy) as client:
         lossy.drop_replies = 1

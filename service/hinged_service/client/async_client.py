@@ -75,7 +75,8 @@ class AsyncClient:
     api_key
         Sent as a bearer token: a key of the service (`hinged key`).
     timeout_s
-        Longest that one attempt waits to connect, to send, and for the answer.
+        Longest that one attempt waits to connect, to send, and for the answer. Calls whose work
+        grows with the model (checkpoint, export, import, ...) wait ten minutes for the answer.
     retries
         When to send again.
     transport
@@ -163,7 +164,10 @@ class AsyncClient:
         while True:
             try:
                 answer = await self._connections.pool().request(
-                    call.method, call.path, params=call.query, content=call.body
+                    *(call.method, call.path),
+                    params=call.query,
+                    content=call.body,
+                    timeout=call.timeout(self._timeout_s),
                 )
                 return exchange.read(answer)
             except (httpx.RequestError, ClientError) as failure:
@@ -187,7 +191,8 @@ class AsyncClient:
 
         """
         body = calls.encoded(spec, "spec")
-        return await self.send(Call("PUT", calls.model_path(name), reader(ModelListed), body=body))
+        path, long = calls.model_path(name), b'"start"' in body
+        return await self.send(Call("PUT", path, reader(ModelListed), body=body, long=long))
 
     async def models(self) -> list[ModelListed]:
         """Return all models, in order of name."""
@@ -519,7 +524,8 @@ class AsyncClient:
 
         Like `reset` it is sent once only.
         """
-        return await self._command(name, "restore", {"checkpoint": checkpoint}, repeated=False)
+        body = {"checkpoint": checkpoint}
+        return await self._command(name, "restore", body, repeated=False, long=True)
 
     async def upgrade(self, name: str) -> Upgraded:
         """Let the version of the service that answers go on with a model.
@@ -527,7 +533,8 @@ class AsyncClient:
         Versions whose arithmetic may differ do not fold the same model: workers of the version
         before answer 503 for it from then on. If that version cannot, it raises `Conflict`.
         """
-        return await self.send(Call("POST", calls.model_path(name, "/upgrade"), reader(Upgraded)))
+        path = calls.model_path(name, "/upgrade")
+        return await self.send(Call("POST", path, reader(Upgraded), long=True))
 
     async def repair(self, name: str, checkpoint: str | None = None) -> Repaired:
         """Remove entries of a model's log that are no part of it, and pass over damaged ones.
@@ -549,7 +556,7 @@ class AsyncClient:
         """
         path = calls.model_path(name, "/repair")
         query = calls.query(checkpoint=checkpoint)
-        return await self.send(Call("POST", path, reader(Repaired), query))
+        return await self.send(Call("POST", path, reader(Repaired), query, long=True))
 
     async def make_checkpoint(self, name: str, checkpoint: str | None = None) -> Checkpoint:
         """Keep the model's present state, permanently; sent once only.
@@ -558,7 +565,9 @@ class AsyncClient:
         """
         body = calls.encoded({} if checkpoint is None else {"name": checkpoint}, "checkpoint")
         path = calls.model_path(name, "/checkpoints")
-        return await self.send(Call("POST", path, reader(Checkpoint), body=body, repeated=False))
+        return await self.send(
+            Call("POST", path, reader(Checkpoint), body=body, repeated=False, long=True)
+        )
 
     async def checkpoints(self, name: str) -> list[Checkpoint]:
         """Return the checkpoints of a model's stream, oldest first."""
@@ -572,7 +581,7 @@ class AsyncClient:
     async def export_checkpoint(self, name: str, checkpoint: str) -> bytes:
         """Return a checkpoint, named as in `restore`, as one JSON document for `import_model`."""
         path = calls.checkpoint_path(name, checkpoint)
-        return await self.send(Call("GET", f"{path}/export", bytes))
+        return await self.send(Call("GET", f"{path}/export", bytes, long=True))
 
     async def import_model(self, name: str, document: bytes) -> ModelListed:
         """Make a model of an exported document; sent once only.
@@ -587,7 +596,7 @@ class AsyncClient:
         """
         path = calls.model_path(name, "/import")
         return await self.send(
-            Call("POST", path, reader(ModelListed), body=document, repeated=False)
+            Call("POST", path, reader(ModelListed), body=document, repeated=False, long=True)
         )
 
     async def replay(
@@ -618,7 +627,9 @@ class AsyncClient:
         given = {"name": new, "checkpoint": checkpoint, "exclude": exclude, "learner": learner}
         body = calls.encoded({k: v for k, v in given.items() if v is not None}, "replay")
         path = calls.model_path(name, "/replay")
-        return await self.send(Call("POST", path, reader(ModelListed), body=body, repeated=False))
+        return await self.send(
+            Call("POST", path, reader(ModelListed), body=body, repeated=False, long=True)
+        )
 
     async def streams(self) -> list[StreamListed]:
         """Return all streams with their models and aliases."""
@@ -664,12 +675,18 @@ class AsyncClient:
         return await self.send(calls.delete(calls.alias_path(alias)))
 
     async def _command(
-        self, name: str, what: str, body: Mapping[str, Any] | None = None, *, repeated: bool = True
+        self,
+        name: str,
+        what: str,
+        body: Mapping[str, Any] | None = None,
+        *,
+        repeated: bool = True,
+        long: bool = False,
     ) -> str:
         path = calls.model_path(name, f"/{what}")
         content = None if body is None else calls.encoded(body, what)
         read = reader(CommandResult)
-        call = Call("POST", path, read, body=content, repeated=repeated)
+        call = Call("POST", path, read, body=content, repeated=repeated, long=long)
         return (await self.send(call)).position
 
     async def _each(

@@ -17,6 +17,7 @@ from hinged_service.client.events import Encoded, plain_label, shown
 from hinged_service.wire.responses import Duplicate, Label, Learned, Outcome, Prediction
 
 __all__ = [
+    "LONG_S",
     "Call",
     "alias_path",
     "checked_address",
@@ -37,6 +38,9 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+
+LONG_S: Final = 600.0
+"""Longest wait for the answer to a call whose work grows with the model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +66,8 @@ class Call(Generic[T]):
         Whether a 404 to a repetition says that an earlier attempt did it.
     repeated
         Whether the call is repeated after a temporary failure.
+    long
+        Whether its work grows with the model: then the answer may take `LONG_S`.
 
     """
 
@@ -74,6 +80,11 @@ class Call(Generic[T]):
     first: int = 0
     gone_is_done: bool = False
     repeated: bool = True
+    long: bool = False
+
+    def timeout(self, timeout_s: float) -> httpx.Timeout:
+        """Return how long an attempt may take, where others take `timeout_s` at most."""
+        return httpx.Timeout(timeout_s, read=max(timeout_s, LONG_S) if self.long else timeout_s)
 
 
 _MAX_PART_BYTES: Final = 4_096

@@ -64,7 +64,8 @@ class Client:
     api_key
         Sent as a bearer token: a key of the service (`hinged key`).
     timeout_s
-        Longest that one attempt waits to connect, to send, and for the answer.
+        Longest that one attempt waits to connect, to send, and for the answer. Calls whose work
+        grows with the model (checkpoint, export, import, ...) wait ten minutes for the answer.
     retries
         When to send again.
     transport
@@ -152,7 +153,10 @@ class Client:
         while True:
             try:
                 answer = self._connections.pool().request(
-                    call.method, call.path, params=call.query, content=call.body
+                    *(call.method, call.path),
+                    params=call.query,
+                    content=call.body,
+                    timeout=call.timeout(self._timeout_s),
                 )
                 return exchange.read(answer)
             except (httpx.RequestError, ClientError) as failure:
@@ -162,7 +166,8 @@ class Client:
     def create_model(self, name: str, spec: Mapping[str, Any]) -> ModelListed:
         """Create a model; the same spec again changes nothing."""
         body = calls.encoded(spec, "spec")
-        return self.send(Call("PUT", calls.model_path(name), reader(ModelListed), body=body))
+        path, long = calls.model_path(name), b'"start"' in body
+        return self.send(Call("PUT", path, reader(ModelListed), body=body, long=long))
 
     def models(self) -> list[ModelListed]:
         """Return all models, in order of name."""
@@ -314,23 +319,27 @@ class Client:
 
     def restore(self, name: str, checkpoint: str) -> str:
         """Go back to a checkpoint, by name or uid; return the command's place in the log."""
-        return self._command(name, "restore", {"checkpoint": checkpoint}, repeated=False)
+        body = {"checkpoint": checkpoint}
+        return self._command(name, "restore", body, repeated=False, long=True)
 
     def upgrade(self, name: str) -> Upgraded:
         """Let the version of the service that answers go on with a model."""
-        return self.send(Call("POST", calls.model_path(name, "/upgrade"), reader(Upgraded)))
+        path = calls.model_path(name, "/upgrade")
+        return self.send(Call("POST", path, reader(Upgraded), long=True))
 
     def repair(self, name: str, checkpoint: str | None = None) -> Repaired:
         """Remove entries of a model's log that are no part of it, and pass over damaged ones."""
         path = calls.model_path(name, "/repair")
         query = calls.query(checkpoint=checkpoint)
-        return self.send(Call("POST", path, reader(Repaired), query))
+        return self.send(Call("POST", path, reader(Repaired), query, long=True))
 
     def make_checkpoint(self, name: str, checkpoint: str | None = None) -> Checkpoint:
         """Keep the model's present state, permanently; sent once only."""
         body = calls.encoded({} if checkpoint is None else {"name": checkpoint}, "checkpoint")
         path = calls.model_path(name, "/checkpoints")
-        return self.send(Call("POST", path, reader(Checkpoint), body=body, repeated=False))
+        return self.send(
+            Call("POST", path, reader(Checkpoint), body=body, repeated=False, long=True)
+        )
 
     def checkpoints(self, name: str) -> list[Checkpoint]:
         """Return the checkpoints of a model's stream, oldest first."""
@@ -344,12 +353,14 @@ class Client:
     def export_checkpoint(self, name: str, checkpoint: str) -> bytes:
         """Return a checkpoint, named as in `restore`, as one JSON document for `import_model`."""
         path = calls.checkpoint_path(name, checkpoint)
-        return self.send(Call("GET", f"{path}/export", bytes))
+        return self.send(Call("GET", f"{path}/export", bytes, long=True))
 
     def import_model(self, name: str, document: bytes) -> ModelListed:
         """Make a model of an exported document; sent once only."""
         path = calls.model_path(name, "/import")
-        return self.send(Call("POST", path, reader(ModelListed), body=document, repeated=False))
+        return self.send(
+            Call("POST", path, reader(ModelListed), body=document, repeated=False, long=True)
+        )
 
     def replay(
         self,
@@ -364,7 +375,9 @@ class Client:
         given = {"name": new, "checkpoint": checkpoint, "exclude": exclude, "learner": learner}
         body = calls.encoded({k: v for k, v in given.items() if v is not None}, "replay")
         path = calls.model_path(name, "/replay")
-        return self.send(Call("POST", path, reader(ModelListed), body=body, repeated=False))
+        return self.send(
+            Call("POST", path, reader(ModelListed), body=body, repeated=False, long=True)
+        )
 
     def streams(self) -> list[StreamListed]:
         """Return all streams with their models and aliases."""
@@ -395,12 +408,18 @@ class Client:
         return self.send(calls.delete(calls.alias_path(alias)))
 
     def _command(
-        self, name: str, what: str, body: Mapping[str, Any] | None = None, *, repeated: bool = True
+        self,
+        name: str,
+        what: str,
+        body: Mapping[str, Any] | None = None,
+        *,
+        repeated: bool = True,
+        long: bool = False,
     ) -> str:
         path = calls.model_path(name, f"/{what}")
         content = None if body is None else calls.encoded(body, what)
         read = reader(CommandResult)
-        call = Call("POST", path, read, body=content, repeated=repeated)
+        call = Call("POST", path, read, body=content, repeated=repeated, long=long)
         return (self.send(call)).position
 
     def _each(
