@@ -160,10 +160,12 @@ def router(settings: LimitSettings) -> APIRouter:
     ) -> ModelListed:
         """Make a model of an exported document; it goes on from the next event of its stream."""
         scope, receive, most = request.scope, request.receive, settings.max_import_bytes
+        lifecycle = lifecycle_of(request)
         async with importing:  # no two of these big bodies at once
             body = await read_json_body(scope, receive, most, counted=False)
+            await lifecycle.check_free(model)  # to read a large one takes long
             document = await asyncio.to_thread(portable.imported, body)
-        entry = await lifecycle_of(request).create_imported(model, document, reach_of(request))
+        entry = await lifecycle.create_imported(model, document, reach_of(request))
         return listed(model, entry)
 
     @routes.post(

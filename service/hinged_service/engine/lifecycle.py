@@ -237,8 +237,7 @@ class ModelLifecycle(ModelRecovery):
         """
         _check_names(name, document.spec, reach)
         self._check_cost(document.spec)
-        if await index.find(self._connection, name) is not None:
-            raise Conflict(f"The name {name!r} is taken. Choose another one.")
+        await self.check_free(name)
         spec, keys = self._bounded(document.spec).on(name), StreamKeys(name)
         if (taken := document.state.stored_bytes()) > spec.bytes_bound:
             raise Unprocessable(
@@ -278,6 +277,11 @@ class ModelLifecycle(ModelRecovery):
                 "The model was deleted while it was imported. Try again.", retry_after_s=1
             )
         return finished
+
+    async def check_free(self, name: str) -> None:
+        """Raise `Conflict` if there is a model or alias of that name."""
+        if await index.find(self._connection, name) is not None:
+            raise Conflict(f"The name {name!r} is taken. Choose another one.")
 
     async def replay(
         self,
