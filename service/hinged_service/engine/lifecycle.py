@@ -228,7 +228,7 @@ class ModelLifecycle(ModelRecovery):
         Raises
         ------
         Conflict
-            There is a model, alias or stream of that name.
+            There is a model, alias or stream of that name; or the model was deleted meanwhile.
         Forbidden
             The alias that it promotes is not in the caller's reach.
         Unprocessable
@@ -271,11 +271,11 @@ class ModelLifecycle(ModelRecovery):
         if not await index.enter(self._connection, name, entry, self._settings.max_models):
             raise Conflict(f"The name {name!r} is taken. Choose another one.")
         await checkpoints.enter(self._connection, keys, made, "", staged)
-        finished = await self.finish_creation(name, entry)
+        finished = None
+        with contextlib.suppress(NotFound):  # its checkpoint went with the model
+            finished = await self.finish_creation(name, entry)
         if finished is None:
-            raise Unavailable(
-                "The model was deleted while it was imported. Try again.", retry_after_s=1
-            )
+            raise Conflict("The model was deleted while it was imported.")
         return finished
 
     async def check_free(self, name: str) -> None:

@@ -250,6 +250,28 @@ async def test_a_model_deleted_while_it_is_opened_is_gone_and_not_damaged(one: W
         await snapshots.at_origin(one.connection, keys, entry, None, None, chunk)
 
 
+async def test_a_model_deleted_while_it_is_imported_is_a_conflict_and_leaves_nothing(
+    one: Worker, two: Worker, db: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await one.create("m", **SCALED)
+    await one.learn("m", event(1))
+    live_model = await one.read("m")
+    made = await live_model.checkpoints.make(None)
+    loaded = await live_model.checkpoints.read(made)
+    document = export.imported(b"".join(export.exported(made, loaded)))
+    enter = checkpoints.enter
+
+    async def late_enter(*args: Any) -> Any:
+        entered = await enter(*args)
+        await two.lifecycle.delete("far")
+        return entered
+
+    monkeypatch.setattr(checkpoints, "enter", late_enter)
+    with pytest.raises(Conflict):
+        await one.lifecycle.create_imported("far", document)
+    assert not [key for key in db.keys("*{far}*") if db.ttl(key) == -1]
+
+
 async def test_a_checkpoint_that_is_deleted_while_it_is_read_is_not_found(
     one: Worker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
