@@ -90,5 +90,5 @@ __all__ = [
 
 __version__ = "0.1.0"
 
-FOLD_VERSION = 4
+FOLD_VERSION = 5
 """Raised whenever the same events would give other weights, or other metrics, than before."""

@@ -109,3 +109,7 @@ def test_a_hostile_state_gives_no_score_that_is_not_finite() -> None:
     saved["scalars"]["intercept/0"] = -1.0
     with pytest.raises(hinged.InvalidState, match="intercept/0"):
         model.set_state(saved)
+
+
+def test_it_is_an_expert_of_the_default_pool() -> None:
+    assert [type(one) for one in MulticlassHedge().experts][2] is MulticlassDiscriminant
