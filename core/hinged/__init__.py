@@ -21,6 +21,7 @@ from hinged.linear_unit import LinearUnit
 from hinged.logistic_sgd import LogisticSGD
 from hinged.multiclass_arow import MulticlassAROW
 from hinged.multiclass_averaged import MulticlassAveragedPerceptron
+from hinged.multiclass_discriminant import MulticlassDiscriminant
 from hinged.multiclass_hedge import MulticlassHedge
 from hinged.multiclass_linear import MulticlassLinearClassifier
 from hinged.multiclass_logistic_sgd import MulticlassLogisticSGD
@@ -66,6 +67,7 @@ __all__ = [
     "LogisticSGD",
     "MulticlassAROW",
     "MulticlassAveragedPerceptron",
+    "MulticlassDiscriminant",
     "MulticlassHedge",
     "MulticlassLinearClassifier",
     "MulticlassLogisticSGD",
@@ -88,5 +90,5 @@ __all__ = [
 
 __version__ = "0.1.0"
 
-FOLD_VERSION = 4
+FOLD_VERSION = 5
 """Raised whenever the same events would give other weights, or other metrics, than before."""

@@ -67,7 +67,7 @@ class Auto(LinearClassifier):
     >>> evaluate.progressive_val_score(datasets.Phishing(), Auto(), metrics.Accuracy())
     Accuracy: 90.31%
     >>> evaluate.progressive_val_score(datasets.ImageSegments(), Auto(), metrics.Accuracy())
-    Accuracy: 89.30%
+    Accuracy: 89.39%
 
     """
 

@@ -90,7 +90,10 @@ class MulticlassLinearClassifier(MulticlassByParts[ClassWeights]):
     _AUXILIARY_START: ClassVar[float] = 0.0
     _AUXILIARY_STARTED = False
     """True if the second vector starts from the initial weights too."""
+    _INTERCEPT: ClassVar[ScalarType] = SIGNED
     _SCALARS: ClassVar[dict[str, ScalarType]] = {}
+    _needs_rival = True
+    """False if an event moves its class though no other is known."""
     _update_margin = 0.0
 
     def __init__(
@@ -184,9 +187,9 @@ class MulticlassLinearClassifier(MulticlassByParts[ClassWeights]):
     def _learn_classes(
         self, x: Numbers, y: Label, rival: Label | None, margin: float, norm: float, w: float
     ) -> bool:
-        if rival is None or margin > self._update_margin:
+        if margin > self._update_margin or (rival is None and self._needs_rival):
             return False
-        pair = self._parts[y], self._parts[rival]
+        pair = self._parts[y], self._parts[y if rival is None else rival]
         updated = self._update(x, pair, margin, norm, w)
         if updated and self.max_features is not None:
             moved = pair[0].weights
@@ -321,7 +324,7 @@ class MulticlassLinearClassifier(MulticlassByParts[ClassWeights]):
         classes = restored_classes(saved.get("classes"))
         auxiliaries = () if self._AUXILIARY is None else (self._AUXILIARY,)
         numbers = range(len(classes))
-        kinds = self._scalars() | {f"intercept/{i}": SIGNED for i in numbers}
+        kinds = self._scalars() | {f"intercept/{i}": self._INTERCEPT for i in numbers}
         kinds |= {f"{name}_intercept/{i}": SIGNED for name in auxiliaries for i in numbers}
         given = state.part(saved, "scalars", {**kinds, **ACCOUNT})
         scalars = {n: state.scalar(n, kind, given[n]) for n, kind in kinds.items()}

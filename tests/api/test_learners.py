@@ -131,6 +131,7 @@ MULTICLASS: dict[str, tuple[Spec, Callable[[], Any]]] = {
         {"type": "one_vs_rest", "learner": {"type": "passive_aggressive"}},
         lambda: hinged.OneVsRest(hinged.PassiveAggressive()),
     ),
+    "discriminant": ({"type": "multiclass_discriminant"}, hinged.MulticlassDiscriminant),
     "quadratic": ({"type": "multiclass_quadratic"}, hinged.MulticlassQuadratic),
     "quadratic-pa": (
         {"type": "multiclass_quadratic", "learner": {"type": "multiclass_passive_aggressive"}},

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from river import ensemble, linear_model, multiclass, optim, preprocessing
+from river import ensemble, linear_model, multiclass, naive_bayes, optim, preprocessing
 
 import hinged
 from tests.bench.table import Row
@@ -158,6 +158,10 @@ MULTICLASS: dict[str, tuple[Make, Make]] = {
     "MulticlassLogisticSGD (beside SoftmaxRegression with AdaGrad)": (
         hinged.MulticlassLogisticSGD,
         lambda: _river.SoftmaxRegression(optim.AdaGrad(0.3)),
+    ),
+    "MulticlassDiscriminant (beside naive Bayes of normal features)": (
+        hinged.MulticlassDiscriminant,
+        naive_bayes.GaussianNB,
     ),
     "MulticlassQuadratic (beside one-vs-rest)": (
         hinged.MulticlassQuadratic,

@@ -54,6 +54,7 @@ MULTICLASS: dict[str, Callable[[], Model]] = {
     "MulticlassPassiveAggressive": hinged.MulticlassPassiveAggressive,
     "MulticlassAROW": hinged.MulticlassAROW,
     "MulticlassLogisticSGD": hinged.MulticlassLogisticSGD,
+    "MulticlassDiscriminant": hinged.MulticlassDiscriminant,
     "MulticlassQuadratic": hinged.MulticlassQuadratic,
 }
 

@@ -88,6 +88,8 @@ LEARNERS: dict[str, tuple[str, dict[str, Any]]] = {
     "multiclass pocket": ("MulticlassPocketPerceptron", {}),
     "multiclass AROW": ("MulticlassAROW", {}),
     "multiclass AROW in little room": ("MulticlassAROW", {"max_features": 3}),
+    "multiclass discriminant": ("MulticlassDiscriminant", {}),
+    "multiclass discriminant in little room": ("MulticlassDiscriminant", {"max_features": 3}),
     "multiclass quadratic": ("MulticlassQuadratic", {}),
     "multiclass hedge": ("MulticlassHedge", {}),
     "one vs rest": ("OneVsRest", {}),

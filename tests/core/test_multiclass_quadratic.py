@@ -17,7 +17,7 @@ from hinged import (
     MulticlassQuadratic,
     OneVsRest,
 )
-from hinged.multiclass_hedge import _linear_pools
+from hinged.multiclass_hedge import _pools_before
 from tests.core.test_quadratic import accuracy
 
 Rows = list[tuple[dict[Any, float], str]]
@@ -129,9 +129,9 @@ def test_its_classes_are_bounded_by_the_learner() -> None:
     assert model.max_classes == 2
 
 
-@pytest.mark.parametrize("number", [0, 1])
+@pytest.mark.parametrize("number", [0, 1, 2])
 def test_a_hedge_of_a_pool_before_goes_on_with_it(number: int) -> None:
-    before = MulticlassHedge(_linear_pools(1_000, None)[number])
+    before = MulticlassHedge(_pools_before(1_000, None)[number])
     for x, y in rings(50):
         before.learn_one(x, y)
     again = MulticlassHedge()
@@ -143,21 +143,21 @@ def test_a_hedge_of_a_pool_before_goes_on_with_it(number: int) -> None:
 
 
 def test_a_hedge_of_named_experts_takes_no_other() -> None:
-    before = MulticlassHedge(_linear_pools(1_000, None)[0]).get_state()
+    before = MulticlassHedge(_pools_before(1_000, None)[0]).get_state()
     with pytest.raises(hinged.InvalidState):
         MulticlassHedge([MulticlassAROW()]).set_state(before)
 
 
 @pytest.mark.parametrize("w", [0.0, 1.0])
 def test_a_hedge_keeps_no_event(w: float) -> None:
-    model = MulticlassHedge()
+    model = MulticlassHedge([MulticlassAROW(), MulticlassQuadratic()])
     model.learn_one({"seen": 2.0}, "A", w)  # without a rival nothing moves
     assert b"seen" not in pickle.dumps(model)
 
 
 def test_auto_goes_on_with_the_pool_that_it_was_saved_with() -> None:
     before = hinged.Auto()
-    before._many = MulticlassHedge(_linear_pools(1_000, None)[0])
+    before._many = MulticlassHedge(_pools_before(1_000, None)[0])
     for x, y in rings(50):
         before.learn_one(x, y)
     again = hinged.Auto()

@@ -41,7 +41,14 @@ _CURVED_HEDGE: dict[str, Any] = {"type": "hedge", "curved": True}
 _MULTICLASS: list[dict[str, Any]] = [
     *(
         {"type": f"multiclass_{name}"}
-        for name in ("perceptron", "passive_aggressive", "arow", "quadratic", "hedge")
+        for name in (
+            "perceptron",
+            "passive_aggressive",
+            "arow",
+            "discriminant",
+            "quadratic",
+            "hedge",
+        )
     ),
     *({"type": f"multiclass_{name}_perceptron"} for name in ("averaged", "pocket")),
     {"type": "auto"},

@@ -227,6 +227,7 @@ def test_river(model: Model, client: httpx.Client) -> None:
         ({"learner": {"type": "curved", "learner": {"type": "arow"}}}, "curved"),
         ({"learner": {"type": "quadratic"}}, "quadratic"),
         ({"learner": {"type": "multiclass_quadratic"}}, "multiclass_quadratic"),
+        ({"learner": {"type": "multiclass_discriminant"}}, "multiclass_discriminant"),
         (
             {"learner": {"type": "perceptron"}, "pipeline": [{"type": "Normalizer"}]},
             "stage 1 of the pipeline, Normalizer,",

@@ -153,6 +153,7 @@ def test_the_learners_of_this_package(client: httpx.Client, start: Start) -> Non
             "step Normalizer",
         ),
         (RIVER.linear_model.ALMAClassifier(), "river", "is not a linear model"),
+        (hinged.MulticlassDiscriminant(), "river", "MulticlassDiscriminant is not a linear model"),
         (make_pipeline(Normalizer(), Perceptron()).fit(FRAME, SIDES), "sklearn", "step Normalizer"),
         (LogisticRegression(), "sklearn", "is not a fitted linear classifier"),
         ({"not": "a model"}, "sklearn", "dict is not a fitted linear classifier"),

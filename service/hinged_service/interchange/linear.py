@@ -74,7 +74,7 @@ def linear_model(name: str, spec: ModelSpec, state: ModelState) -> LinearModel:
     rule = learner.learner if isinstance(learner, hinged.OneVsRest) else learner
     if isinstance(getattr(rule, "initial_weights", None), hinged.RandomWeights):
         raise NotExportable("Every name that was never learned has a random weight. " + _ELSE)
-    if isinstance(rule, Lifted):
+    if isinstance(rule, (Lifted, hinged.MulticlassDiscriminant)):
         raise NotExportable(_not_linear(spec))
     if isinstance(learner, hinged.BinaryLinearClassifier):
         rows = [dict(learner.weights)]

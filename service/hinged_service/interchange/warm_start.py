@@ -157,7 +157,8 @@ def _from_river(model: Any) -> _Trained:  # noqa: ANN401 - of any class
         found = [_weights(member) for member in members]
         rows, intercepts = [row for row, _ in found], [b for _, b in found]
         return _Trained(kind, rows, intercepts, list(model.classifiers), steps)
-    if isinstance(model, (hinged.MulticlassLinearClassifier, hinged.OneVsRest)):
+    linear = (hinged.MulticlassLinearClassifier, hinged.OneVsRest)
+    if isinstance(model, linear) and not isinstance(model, hinged.MulticlassDiscriminant):
         labels = list(model.classes)
         rows = [dict(model.weights[y]) for y in labels]
         kind = type(getattr(model, "learner", None) or model).__name__.removeprefix("Multiclass")

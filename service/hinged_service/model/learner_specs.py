@@ -358,6 +358,21 @@ class MulticlassLogisticSGDSpec(_Multiclass):
     max_classes: Classes = 1_000
 
 
+class MulticlassDiscriminantSpec(StrictModel):
+    """The nearest class means, over a variance that all classes share: right with few events.
+
+    For dense and scaled features (`"scale": "auto"`). Its intercepts are those of events that
+    have every feature.
+    """
+
+    type: Literal["multiclass_discriminant"]
+    max_classes: Classes = 1_000
+
+    def build(self, max_features: int) -> hinged.MulticlassDiscriminant:
+        """Return the fresh learner."""
+        return hinged.MulticlassDiscriminant(self.max_classes, max_features)
+
+
 class OneVsRestSpec(StrictModel):
     """One binary learner per class against all others, the label by the highest score."""
 
@@ -377,6 +392,7 @@ _MulticlassRule = (
     | MulticlassPassiveAggressiveSpec
     | MulticlassAROWSpec
     | MulticlassLogisticSGDSpec
+    | MulticlassDiscriminantSpec
     | OneVsRestSpec
 )
 MulticlassLearner = Annotated[_MulticlassRule, Field(discriminator="type")]

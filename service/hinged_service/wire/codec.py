@@ -44,8 +44,8 @@ VECTORS = (
     *("scales", "sizes", "rewards"),
 )
 """The kinds of vectors that a learner's state may have, each a hash of its own: the weights that
-learn, and the vectors that averaging, pocket, variances, squared gradients, lazy penalties and
-coin betting add."""
+learn, and the vectors that averaging, pocket, variances, sums of squares, lazy penalties and coin
+betting add."""
 
 SCHEMA = 1
 _FOLD_TAG = (

@@ -14,6 +14,7 @@ from hinged import (
     InvalidParameter,
     MulticlassAROW,
     MulticlassAveragedPerceptron,
+    MulticlassDiscriminant,
     MulticlassHedge,
     MulticlassLogisticSGD,
     MulticlassPassiveAggressive,
@@ -62,7 +63,7 @@ class TestMulticlass:
         assert model.accounting.mistakes == 0
         inner = (getattr(model, name, None) for name in ("calibrated", "lifted"))
         alone = [model, *getattr(model, "experts", ()), *inner]
-        at_once = (OneVsRest, Auto)
+        at_once = (OneVsRest, MulticlassDiscriminant, Auto)
         assert outcome.updated is any(isinstance(one, at_once) for one in alone)
         assert model.predict_one({}) == "A"
 

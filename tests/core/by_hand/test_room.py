@@ -23,6 +23,7 @@ from hinged import (
     LogisticSGD,
     MulticlassAROW,
     MulticlassAveragedPerceptron,
+    MulticlassDiscriminant,
     MulticlassHedge,
     MulticlassLogisticSGD,
     MulticlassPassiveAggressive,
@@ -137,6 +138,7 @@ CAPPED: list[Any] = [
     MulticlassPocketPerceptron,
     MulticlassAROW,
     MulticlassLogisticSGD,
+    MulticlassDiscriminant,
     *(
         functools.partial(MulticlassPassiveAggressive, mode=mode)
         for mode in ("uncapped", "I", "II")

@@ -90,6 +90,7 @@ WITNESSES: dict[str, Callable[[], Any]] = {
     "multiclass_passive_aggressive": hinged.MulticlassPassiveAggressive,
     "multiclass_arow": hinged.MulticlassAROW,
     "multiclass_logistic_sgd": hinged.MulticlassLogisticSGD,
+    "multiclass_discriminant": hinged.MulticlassDiscriminant,
     "multiclass_quadratic": hinged.MulticlassQuadratic,
     "multiclass_hedge": hinged.MulticlassHedge,
     "one_vs_rest": lambda: hinged.OneVsRest(hinged.AveragedPerceptron()),

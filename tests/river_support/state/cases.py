@@ -306,6 +306,7 @@ _MULTICLASS: dict[str, Callable[[], Any]] = {
     "hinged-OneVsRest": lambda: hinged.OneVsRest(hinged.HingeSGD(l2=0.01)),
     "hinged-MulticlassAROW": hinged.MulticlassAROW,
     "hinged-Auto": hinged.Auto,
+    "hinged-MulticlassDiscriminant": hinged.MulticlassDiscriminant,
     "hinged-MulticlassHedge": lambda: hinged.MulticlassHedge(
         [hinged.MulticlassAROW(), hinged.OneVsRest(hinged.HingeSGD())], share=0.1
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hinged.arithmetic import length
+from hinged.kernel.pure.means import add_to_means, mean_scores, precisions
 from hinged.kernel.pure.penalties import (
     adaptive_dot,
     add_penalised,
@@ -138,6 +139,7 @@ __all__ = [
     "add_pulled",
     "add_shrunk",
     "add_to_classes",
+    "add_to_means",
     "all_finite",
     "best",
     "class_scores",
@@ -149,12 +151,14 @@ __all__ = [
     "length",
     "log_probabilities",
     "logistic_step",
+    "mean_scores",
     "mixed",
     "next_bet",
     "norm_of",
     "penalised",
     "pool_event",
     "pooled",
+    "precisions",
     "proximal_step",
     "pulled",
     "pulled_dot",

@@ -27,6 +27,7 @@ const GROUPS = [
     multiclass_perceptron: "the classic",
     multiclass_pocket_perceptron: "keeps its best weights",
     multiclass_logistic_sgd: "probabilities; takes longer with many labels",
+    multiclass_discriminant: "right with few events: the nearest mean",
     multiclass_hedge: "a pool of the rules above",
     multiclass_quadratic: "labels of middle or of extreme values",
     one_vs_rest: "any rule of two labels, one for each label",

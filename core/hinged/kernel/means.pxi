@@ -1,0 +1,55 @@
+# Means: the classes of a learner by the mean of each feature, over a spread that they share.
+
+def mean_scores(dict parts, x):
+    """Return how near an event of finite numbers is to the means of each class."""
+    cdef Event *event = gathered(x)
+    cdef ClassWeights part
+    cdef double score, mean, seen = 1.0
+    cdef double *precision
+    cdef Py_ssize_t i
+    cdef dict scores = {}
+    try:
+        precision = event.results
+        for i in range(event.count):
+            precision[i] = 1.0
+        for part in parts.values():
+            seen += part.intercept
+            part.auxiliary._find(event)
+            for i in range(event.count):
+                precision[i] += part.auxiliary._value(i)
+        for i in range(event.count):
+            precision[i] = seen / precision[i] if precision[i] > 0.0 else 0.0
+        for label, part in parts.items():
+            score, seen = 0.0, part.intercept + 1.0
+            part.weights._find(event)
+            for i in range(event.count):
+                mean = part.weights._value(i) / seen
+                score += mean * (event.values[i] - 0.5 * mean) * precision[i]
+            scores[label] = score
+        return scores
+    finally:
+        released(event)
+
+
+def add_to_means(ClassWeights part, x, double w):
+    """Count an event of weight `w` to its class, unless a number would not be finite."""
+    cdef Event *event = gathered(x)
+    cdef double before = part.intercept + 1.0, after = before + w, old, new, value
+    cdef Py_ssize_t i
+    try:
+        find_all(event, part.weights, part.auxiliary)
+        for i in range(event.count):
+            value, old = event.values[i], part.weights._value(i)
+            new = old + w * value
+            event.results[i] = new
+            event.results[event.room + i] = part.auxiliary._value(i) + w * (value - old / before) * (
+                value - new / after
+            )
+        if not (isfinite(after) and results_finite(event, 2)):
+            return False
+        part.weights._set(event, 0)
+        part.auxiliary._set(event, 1)
+        part.intercept += w
+        return True
+    finally:
+        released(event)
