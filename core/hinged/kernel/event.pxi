@@ -2,6 +2,7 @@
 
 cdef extern from *:
     """
+    static inline int hk_is_float(PyObject *o) { return PyFloat_CheckExact(o); }
     static inline int hk_is_text(PyObject *o) { return PyUnicode_CheckExact(o); }
     static inline Py_hash_t hk_text_hash(PyObject *o) { return ((PyASCIIObject *)o)->hash; }
     static inline Py_hash_t hk_hash(PyObject *o) {
@@ -20,6 +21,7 @@ cdef extern from *:
     #define HK_PREFETCH(p)
     #endif
     """
+    bint hk_is_float(PyObject *) noexcept
     bint hk_is_text(PyObject *) noexcept
     Py_hash_t hk_text_hash(PyObject *) noexcept
     Py_hash_t hk_hash(PyObject *) except? -1
@@ -91,6 +93,12 @@ cdef int widen(Event *event, Py_ssize_t count) except -1:
 
 cdef inline double number(PyObject *value) except? -1.0:
     """Return a float, int or bool as a double; `TypeError` for the rest."""
+    if hk_is_float(value):
+        return PyFloat_AS_DOUBLE(<object>value)
+    return other_number(value)
+
+
+cdef double other_number(PyObject *value) except? -1.0:
     if PyFloat_Check(<object>value):
         return PyFloat_AS_DOUBLE(<object>value)
     if PyLong_Check(<object>value):
@@ -183,9 +191,10 @@ cdef Event *gathered(object x) except NULL:
     """Return the event's names, hashes and values; to be released."""
     global last_serial
     cdef Event *event
-    cdef Py_ssize_t at = 0, count
+    cdef Py_ssize_t at = 0, found = 0, i, count
     cdef PyObject *name
     cdef PyObject *value
+    cdef PyObject **values
     if not PyDict_CheckExact(x):
         if type(x) is ReadFeatures:
             return gathered_before(x)
@@ -203,14 +212,19 @@ cdef Event *gathered(object x) except NULL:
         widen(event, count)
         event.names, event.hashes = event.own_names, event.own_hashes
         event.values, event.hints = event.own_values, event.own_hints
-        while event.count < count and PyDict_Next(x, &at, &name, &value):
-            event.values[event.count] = number(value)
-            Py_INCREF(<object>name)
-            event.names[event.count] = name
+        values = <PyObject **>event.results
+        while found < count and PyDict_Next(x, &at, &name, &value):
+            HK_PREFETCH(name)  # they are often in no cache: all are on their way before one is read
+            HK_PREFETCH(value)
+            event.names[found], values[found] = name, value
+            found += 1
+        for i in range(found):
+            event.values[i] = number(values[i])
+            Py_INCREF(<object>event.names[i])
             event.count += 1
-        for at in range(event.count):
-            event.hints[at] = -1
-            event.hashes[at] = hk_hash(event.names[at])
+        for i in range(found):
+            event.hints[i] = -1
+            event.hashes[i] = hk_hash(event.names[i])
     except BaseException:
         released(event)
         raise

@@ -219,27 +219,20 @@ cdef class Storage:
             return 0
         if again:
             memcpy(event.places, self.slots, event.count * sizeof(int32_t))
-        elif count > 1024:
-            for i in range(event.count):
-                slot = hint_of(event, i)[0]
-                if self.by_hint and 0 <= slot < count:
-                    HK_PREFETCH(&self.entries[slot])
-                else:
-                    HK_PREFETCH(&self.index[place(event.hashes[i], self.mask)])
+        else:
+            self._guess(event)
         for i in range(event.count):
-            if again and event.places[i] >= 0:
+            slot = event.places[i]
+            if again and slot >= 0:
                 continue
-            slot = hint = hint_of(event, i)[0]
+            hint = hint_of(event, i)[0]
             if not (
-                self.by_hint
-                and 0 <= slot < self.count
-                and self._is_at(slot, event.names[i], event.hashes[i])
+                0 <= slot < self.count and self._is_at(slot, event.names[i], event.hashes[i])
             ):
                 slot = self._found(event.names[i], event.hashes[i])
-                if slot >= 0:
-                    hint_of(event, i)[0] = slot
-                else:
-                    all_found = False
+                all_found = all_found and slot >= 0
+            if slot >= 0 and slot != hint:
+                hint_of(event, i)[0] = slot
             right += 0 <= slot == hint
             event.places[i] = slot
         if event.count > self.slots_room:
@@ -251,6 +244,32 @@ cdef class Storage:
         if not again:
             self.by_hint = 4 * right >= event.count
         return 0
+
+    cdef void _guess(self, Event *event) noexcept:
+        """Make `places` the entries that the names are likely to have, and fetch these.
+
+        Of a large vector they are in no cache: what is on its way for one name is not waited
+        for before the next.
+        """
+        cdef Py_ssize_t i
+        cdef uint64_t mark
+        cdef int32_t slot
+        if self.mask < 0:
+            memset(event.places, 0xFF, event.count * sizeof(int32_t))
+            return
+        for i in range(event.count):
+            slot = hint_of(event, i)[0] if self.by_hint else -1
+            event.places[i] = slot
+            if 0 <= slot < self.count:
+                HK_PREFETCH(&self.entries[slot])
+            else:
+                HK_PREFETCH(&self.index[place(event.hashes[i], self.mask)])
+        for i in range(event.count):
+            if not 0 <= event.places[i] < self.count:
+                mark = self.index[place(event.hashes[i], self.mask)]
+                event.places[i] = <int32_t>(<uint32_t>mark - 1)
+                if mark:
+                    HK_PREFETCH(&self.entries[event.places[i]])
 
     cdef inline bint _is_at(self, int32_t slot, PyObject *name, Py_hash_t hash) noexcept:
         """Return whether the text `name` is that of an entry."""
