@@ -248,12 +248,41 @@ def test_names_are_held_once_and_let_go() -> None:
         vector.dot({})
         other = hinged.WeightVector()
         other.replace(vector)
-        assert sys.getrefcount(name) == before + 2
+        assert sys.getrefcount(name) == before + 1  # they share
         vector.clear()
         del other
         assert sys.getrefcount(name) == before
     del vector
     assert sys.getrefcount(name) == before
+
+
+def test_a_copy_and_its_vector_go_their_own_ways() -> None:
+    vector, copy = hinged.WeightVector({"a": 1.0, "b": 2.0}), hinged.WeightVector()
+    copy.replace(vector)
+    vector["c"] = 3.0
+    assert "c" not in copy
+    assert copy.dot({"a": 1.0, "c": 5.0}) == 1.0
+    copy["c"] = 4.0  # as the vector has it
+    copy["d"] = 5.0
+    vector["e"] = 6.0
+    vector["d"] = 7.0
+    assert dict(vector.view()) == {"a": 1.0, "b": 2.0, "c": 3.0, "e": 6.0, "d": 7.0}
+    assert list(copy.view().items()) == [("a", 1.0), ("b", 2.0), ("c", 4.0), ("d", 5.0)]
+    vector.clear()
+    assert copy.newest(2) == ["c", "d"]
+    copy.replace(copy)
+    assert len(copy) == len(vector) == 0
+
+
+@pytest.mark.parametrize("kind", [hinged.AROW, hinged.CoinBetting, hinged.FTRLProximal])
+def test_the_vectors_of_a_rule_share_their_names(kind: Any) -> None:
+    name = "a name that nothing else holds: " + str(math.pi)
+    before = sys.getrefcount(name)
+    learner = kind()
+    for y in (True, False):
+        learner.learn_one({name: 1.0, "b": 2.0}, y)
+    learner.predict_one({})  # the kernel holds the names of the last event only
+    assert sys.getrefcount(name) == before + 1
 
 
 def test_an_event_that_changes_between_calls_is_seen_again() -> None:

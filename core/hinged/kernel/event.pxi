@@ -20,6 +20,12 @@ cdef extern from *:
     #else
     #define HK_PREFETCH(p)
     #endif
+    /* Names and values of a small dictionary lie behind each other, in one block. */
+    static inline void hk_prefetch_items(PyObject *o) {
+        const char *block = (const char *)((PyDictObject *)o)->ma_keys;
+        Py_ssize_t size = 128 + 16 * ((PyDictObject *)o)->ma_used, at;
+        for (at = 0; at < size && at < 2048; at += 64) HK_PREFETCH(block + at);
+    }
     """
     bint hk_is_float(PyObject *) noexcept
     bint hk_is_text(PyObject *) noexcept
@@ -27,6 +33,7 @@ cdef extern from *:
     Py_hash_t hk_hash(PyObject *) except? -1
     bint hk_same_text(PyObject *, PyObject *) noexcept
     void HK_PREFETCH(const void *) noexcept
+    void hk_prefetch_items(PyObject *) noexcept
 
 cdef extern from "Python.h":
     int PyObject_RichCompareBool(PyObject *, PyObject *, int) except -1
@@ -41,11 +48,6 @@ cdef enum:
 cdef double LEAST = 2.0 ** -900
 cdef double UP = 2.0 ** 600
 cdef double DOWN = 2.0 ** -600
-
-cdef struct Entry:
-    PyObject *name
-    Py_hash_t hash
-    double value
 
 cdef struct Event:
     uint64_t serial  # of this event alone; 0 if it is not whole
@@ -202,6 +204,7 @@ cdef Event *gathered(object x) except NULL:
             raise TypeError("not a dictionary of floats")
         x = dict(x.items())  # in its own order
     event = unused()
+    hk_prefetch_items(<PyObject *>x)
     if renewed(event, x):
         event.busy = True
         return event

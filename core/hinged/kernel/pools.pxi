@@ -21,6 +21,7 @@ def class_scores(dict parts, x, bint auxiliary=False):
     cdef double score
     try:
         for label, part in parts.items():
+            join(part.weights, part.auxiliary)
             vector = part.auxiliary if auxiliary else part.weights
             score = vector._dot(event) if vector.plain else vector.dot(x)
             scores[label] = score + (part.auxiliary_intercept if auxiliary else part.intercept)
@@ -373,6 +374,7 @@ def add_to_classes(list parts, list slopes, x, double rate, double constant):
                 logistic_results(part.weights, part.auxiliary, event, slope, rate, -1.0)
                 if last:
                     part.weights._set(event, 0)
+                    join(part.weights, part.auxiliary)
                     part.auxiliary._set(event, 1)
                     part.intercept, part.auxiliary_intercept = intercept, square
                 elif not (isfinite(intercept) and isfinite(square) and results_finite(event, 2)):

@@ -505,9 +505,11 @@ cdef class BinaryCore:
         given.updates += 1
         if not by_step:
             weights._set(event, 0)
+            join(weights, second)
             second._set(event, 1)
             given.own = own
             if rule == ADAGRAD_PENALISED:
+                join(weights, third)
                 third._open(event)
                 marked(third, event, given.clock + given.events)
         elif by_confidence:

@@ -52,7 +52,7 @@ cdef double spread_of(Storage variance, Event *event) except? -1.0:
     cdef Py_ssize_t i
     variance._find(event)
     for i in range(event.count):
-        before = variance.entries[variance.slots[i]].value if variance.slots[i] >= 0 else 1.0
+        before = variance.values[variance.slots[i]] if variance.slots[i] >= 0 else 1.0
         total += before * event.values[i] * event.values[i]
     return total
 
@@ -78,6 +78,7 @@ cdef int move_by_confidence(
     cdef double before, product, left
     cdef Py_ssize_t i
     for i in range(MOST_TRIES):
+        join(weights, variance)
         variance._find(event)
         weights._open(event)
         if variance.seen == event.serial:
@@ -85,18 +86,18 @@ cdef int move_by_confidence(
     else:
         raise RuntimeError("the comparison of names goes on looking them up")
     for i in range(event.count):
-        before = variance.entries[variance.slots[i]].value if variance.slots[i] >= 0 else 1.0
+        before = variance.values[variance.slots[i]] if variance.slots[i] >= 0 else 1.0
         product = before * event.values[i]
         left = before - beta * product * product
         if not left > 0.0:
             left = 0.0
         if forgetting > 0.0:
             left = left / (1.0 - forgetting + forgetting * left)
-        weights.entries[weights.slots[i]].value += step * product
+        weights.values[weights.slots[i]] += step * product
         event.results[i] = left
     variance._open(event)
     for i in range(event.count):
-        variance.entries[variance.slots[i]].value = event.results[i]
+        variance.values[variance.slots[i]] = event.results[i]
     return 0
 
 
@@ -117,6 +118,7 @@ cdef bint stored(tuple vectors, Event *event) except -1:
         return False
     for part in range(len(vectors)):
         vector = vectors[part]
+        join(vectors[0], vector)
         vector._set(event, part)
     return True
 
@@ -324,7 +326,7 @@ def add_both_by_confidence(tuple pairs, x, tuple steps, double beta):
             new = event.results + 2 * part * event.room
             for i in range(event.count):
                 before = (
-                    variance.entries[variance.slots[i]].value if variance.slots[i] >= 0 else 1.0
+                    variance.values[variance.slots[i]] if variance.slots[i] >= 0 else 1.0
                 )
                 product = before * event.values[i]
                 left = before - beta * product * product
@@ -335,6 +337,7 @@ def add_both_by_confidence(tuple pairs, x, tuple steps, double beta):
         for part in range(2):
             weights, variance = pairs[part]
             weights._set(event, 2 * part)
+            join(weights, variance)
             variance._set(event, 2 * part + 1)
         return True
     finally:
