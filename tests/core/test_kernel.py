@@ -79,7 +79,9 @@ LEARNERS: dict[str, tuple[str, dict[str, Any]]] = {
     "logistic AdaGrad": ("LogisticSGD", {"steps": "adagrad"}),
     "FTRL": ("FTRLProximal", {"l1": 0.1, "l2": 0.1}),
     "FTRL with a start": ("FTRLProximal", {"initial_weights": (7, 0.5)}),
+    "FTRL with an intercept's start": ("FTRLProximal", {"initial_intercept": -0.5, "l1": 0.01}),
     "coin betting": ("CoinBetting", {}),
+    "coin betting with a start": ("CoinBetting", {"initial_intercept": 0.3, "max_features": 4}),
     "hedge": ("Hedge", {}),
     "quadratic": ("Quadratic", {}),
     "multiclass perceptron": ("MulticlassPerceptron", {}),
@@ -152,6 +154,7 @@ def test_hostile_events_give_the_same_bits(case: str, stream: list[Any]) -> None
     assert told(compiled) == told(pure)
     for part, vector in compiled.get_state()["vectors"].items():
         twin = pure.get_state()["vectors"][part]
+        assert list(vector.view()) == list(twin.view())
         assert vector.changed_count() == twin.changed_count()
         assert vector.take_changed() == twin.take_changed()
         assert vector.stored_bytes() == twin.stored_bytes()
