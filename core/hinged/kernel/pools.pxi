@@ -16,18 +16,36 @@ def class_scores(dict parts, x, bint auxiliary=False):
     """Return `w . x + b` by class, of the second vectors if `auxiliary`."""
     cdef Event *event = gathered(x)
     cdef ClassWeights part
-    cdef Storage vector
+    cdef dict scores = {}
+    try:
+        for label, part in parts.items():
+            scores[label] = class_score(part, event, x, auxiliary)
+        return scores
+    finally:
+        released(event)
+
+
+def averaged_scores(dict parts, x, double events, dict raw=None):
+    """Return by class `w . x + b`, which `raw` are if given, less its lag."""
+    cdef Event *event = gathered(x)
+    cdef ClassWeights part
     cdef dict scores = {}
     cdef double score
     try:
         for label, part in parts.items():
-            join(part.weights, part.auxiliary)
-            vector = part.auxiliary if auxiliary else part.weights
-            score = vector._dot(event) if vector.plain else vector.dot(x)
-            scores[label] = score + (part.auxiliary_intercept if auxiliary else part.intercept)
+            score = class_score(part, event, x, False) if raw is None else raw[label]
+            scores[label] = score - class_score(part, event, x, True) / events
         return scores
     finally:
         released(event)
+
+
+cdef double class_score(ClassWeights part, Event *event, x, bint auxiliary) except? -1.0:
+    cdef Storage vector = part.auxiliary if auxiliary else part.weights
+    cdef double score
+    join(part.weights, part.auxiliary)
+    score = vector._dot(event) if vector.plain else vector.dot(x)
+    return score + (part.auxiliary_intercept if auxiliary else part.intercept)
 
 
 def finite_scores(dict scores):
