@@ -26,7 +26,7 @@ def class_scores(dict parts, x, bint auxiliary=False):
 
 
 def averaged_scores(dict parts, x, double events, dict raw=None):
-    """Return by class `w . x + b`, which `raw` are if given, less its lag."""
+    """Return by class `w . x + b`, or its part of `raw`, less its lag."""
     cdef Event *event = gathered(x)
     cdef ClassWeights part
     cdef dict scores = {}

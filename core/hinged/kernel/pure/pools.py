@@ -124,7 +124,7 @@ def averaged_scores(
     events: int,
     raw: Mapping[Label, float] | None = None,
 ) -> dict[Label, float]:
-    """Return by class `w . x + b`, which `raw` are if given, less its lag: see `AveragedPerceptron`.
+    """Return by class `w . x + b`, or its part of `raw`, less its lag: see `AveragedPerceptron`.
 
     It raises `TypeError` as `hinged.arithmetic.dot` does.
     """
