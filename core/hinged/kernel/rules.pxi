@@ -166,6 +166,8 @@ cdef class BinaryCore:
         second = self._given(&given)
         if not given.ordinary:
             return NAN
+        if self._rule == POCKET and self._is_pocketed(&given):
+            return second._dot(event) + <double>self.pocket_intercept
         third = self._third()
         return self._served_from_raw(
             self._raw(event, &given, weights, second, third), event, &given, second
@@ -205,9 +207,12 @@ cdef class BinaryCore:
         cdef double events = given.clock + given.events
         if self._rule == AVERAGED:
             return raw - (second._dot(event) + given.own) / (events if events > 0.0 else 1.0)
-        if self._rule == POCKET and events - given.last_update <= given.record:
+        if self._rule == POCKET and self._is_pocketed(given):
             return second._dot(event) + <double>self.pocket_intercept
         return raw
+
+    cdef inline bint _is_pocketed(self, Given *given) noexcept:
+        return given.clock + given.events - given.last_update <= given.record
 
     def _learn_at_once(self, x, y, w):
         """Learn an ordinary event and return its outcome, or change nothing and return `None`."""
