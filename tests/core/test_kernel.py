@@ -262,13 +262,13 @@ def test_names_are_held_once_and_let_go() -> None:
 def test_a_copy_and_its_vector_go_their_own_ways() -> None:
     vector, copy = hinged.WeightVector({"a": 1.0, "b": 2.0}), hinged.WeightVector()
     copy.replace(vector)
-    vector["c"] = 3.0
+    vector.put({"c": 3.0})
     assert "c" not in copy
     assert copy.dot({"a": 1.0, "c": 5.0}) == 1.0
-    copy["c"] = 4.0  # as the vector has it
-    copy["d"] = 5.0
-    vector["e"] = 6.0
-    vector["d"] = 7.0
+    copy.put({"c": 4.0})  # as the vector has it
+    copy.put({"d": 5.0})
+    vector.put({"e": 6.0})
+    vector.put({"d": 7.0})
     assert dict(vector.view()) == {"a": 1.0, "b": 2.0, "c": 3.0, "e": 6.0, "d": 7.0}
     assert list(copy.view().items()) == [("a", 1.0), ("b", 2.0), ("c", 4.0), ("d", 5.0)]
     vector.clear()
