@@ -229,10 +229,10 @@ cdef class Storage:
         cdef bint again = self.seen == event.serial, all_found = True
         if again and self.seen_count == count:
             return 0
-        if again:
-            memcpy(event.places, self.slots, event.count * sizeof(int32_t))
-        else:
+        if not again:
             self._guess(event)
+        elif event.count:
+            memcpy(event.places, self.slots, event.count * sizeof(int32_t))
         for i in range(event.count):
             slot = event.places[i]
             if again and slot >= 0:
@@ -270,7 +270,8 @@ cdef class Storage:
         cdef Py_ssize_t i
         cdef int32_t slot
         if self.count == 0:
-            memset(places, 0xFF, event.count * sizeof(int32_t))
+            for i in range(event.count):
+                places[i] = -1
             return
         for i in range(event.count):
             slot = hint_of(event, i)[0] if self.by_hint else -1
