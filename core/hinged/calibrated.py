@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Iterator, Mapping
-from typing import Any
+from functools import cache
+from typing import Any, TypeGuard
 
 from hinged import state
 from hinged.accounting import Accounting, Fields
@@ -20,8 +21,17 @@ from hinged.vector import Event, Features
 
 __all__ = ["Calibrated"]
 
-_OF_MANY = (MulticlassClassifier, Auto)
+_OfMany = MulticlassClassifier | Auto
 """The learners that have a score for every class."""
+
+
+@cache
+def _is_of_many(kind: type[LinearClassifier]) -> bool:
+    return issubclass(kind, _OfMany)
+
+
+def _of_many(learner: LinearClassifier) -> TypeGuard[_OfMany]:
+    return _is_of_many(type(learner))  # `isinstance` of abstract classes takes longer than learning
 
 
 class Calibrated(LinearClassifier):
@@ -109,14 +119,14 @@ class Calibrated(LinearClassifier):
     def classes(self) -> list[Label]:
         """The classes in the order in which they were seen; false and true if binary."""
         learner = self.calibrated
-        return learner.classes if isinstance(learner, _OF_MANY) else [False, True]
+        return learner.classes if _of_many(learner) else [False, True]
 
     def _known_classes(self) -> Iterable[Label]:
         return self.classes
 
     def _learn(self, x: Event, y: Hashable, w: float) -> Fields:
         learner, temperature = self.calibrated, self.temperature
-        if isinstance(learner, _OF_MANY):
+        if _of_many(learner):
             label = learner._check_label(y)  # noqa: SLF001 - a learner of the same family
             shares = temperature.log_shares(learner.scores_one(x))
             outcome = learner.predict_learn_one(x, label, w)
@@ -143,7 +153,7 @@ class Calibrated(LinearClassifier):
         The label is a likeliest class.
         """
         learner = self.calibrated
-        if isinstance(learner, _OF_MANY):
+        if _of_many(learner):
             return softmax(self.temperature.log_shares(learner.scores_one(x)))
         return probabilities(self.temperature.log_odds(learner.score_one(x)))
 

@@ -105,6 +105,7 @@ class CoinBetting(BinaryLinearClassifier):
         self.intercept_size = self.intercept_reward = 0.0
         self._sums, self._scales = WeightVector(), WeightVector()
         self._sizes, self._rewards = WeightVector(), WeightVector()
+        self._compile(CoinBetting, "betting")
 
     def _update(self, x: Numbers, target: float, margin: float, norm: float, w: float) -> bool:
         slope = target * w * residual(margin)

@@ -114,6 +114,7 @@ class FTRLProximal(BinaryLinearClassifier):
         self.l2 = l2
         self.intercept_sum = self.intercept_squares = 0.0
         self._sums, self._squares = WeightVector(), WeightVector()
+        self._compile(FTRLProximal, "proximal")
 
     def _update(self, x: Numbers, target: float, margin: float, norm: float, w: float) -> bool:
         slope = -target * w * residual(margin)

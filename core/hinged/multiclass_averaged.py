@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from hinged.events import Label
-from hinged.kernel import class_scores, finite_scores
+from hinged.kernel import averaged_scores, finite_scores
 from hinged.multiclass_linear import ClassWeights, Pair
 from hinged.multiclass_perceptron import MulticlassPerceptron
 from hinged.vector import Event, Numbers, WeightVector, saturated
@@ -81,13 +81,8 @@ class MulticlassAveragedPerceptron(MulticlassPerceptron):
         return saturated(part.intercept - part.auxiliary_intercept / max(self.clock, 1))
 
     def _served_scores(self, x: Event) -> dict[Label, float]:
-        return self._less_lag(class_scores(self._parts, x), x)
-
-    def _less_lag(self, raw: dict[Label, float], x: Event) -> dict[Label, float]:
-        events = max(self.clock, 1)
-        sums = class_scores(self._parts, x, auxiliary=True)
-        return {y: score - sums[y] / events for y, score in raw.items()}
+        return averaged_scores(self._parts, x, max(self.clock, 1))
 
     def _served_from(self, x: Numbers, raw: dict[Label, float]) -> dict[Label, float]:
-        served = self._less_lag(raw, x)
+        served = averaged_scores(self._parts, x, max(self.clock, 1), raw)
         return served if finite_scores(served) else self.scores_one(x)

@@ -79,7 +79,9 @@ LEARNERS: dict[str, tuple[str, dict[str, Any]]] = {
     "logistic AdaGrad": ("LogisticSGD", {"steps": "adagrad"}),
     "FTRL": ("FTRLProximal", {"l1": 0.1, "l2": 0.1}),
     "FTRL with a start": ("FTRLProximal", {"initial_weights": (7, 0.5)}),
+    "FTRL with an intercept's start": ("FTRLProximal", {"initial_intercept": -0.5, "l1": 0.01}),
     "coin betting": ("CoinBetting", {}),
+    "coin betting with a start": ("CoinBetting", {"initial_intercept": 0.3, "max_features": 4}),
     "hedge": ("Hedge", {}),
     "quadratic": ("Quadratic", {}),
     "multiclass perceptron": ("MulticlassPerceptron", {}),
@@ -154,6 +156,7 @@ def test_hostile_events_give_the_same_bits(case: str, stream: list[Any]) -> None
     assert told(compiled) == told(pure)
     for part, vector in compiled.get_state()["vectors"].items():
         twin = pure.get_state()["vectors"][part]
+        assert list(vector.view()) == list(twin.view())
         assert vector.changed_count() == twin.changed_count()
         assert vector.take_changed() == twin.take_changed()
         assert vector.stored_bytes() == twin.stored_bytes()
@@ -250,12 +253,41 @@ def test_names_are_held_once_and_let_go() -> None:
         vector.dot({})
         other = hinged.WeightVector()
         other.replace(vector)
-        assert sys.getrefcount(name) == before + 2
+        assert sys.getrefcount(name) == before + 1  # they share
         vector.clear()
         del other
         assert sys.getrefcount(name) == before
     del vector
     assert sys.getrefcount(name) == before
+
+
+def test_a_copy_and_its_vector_go_their_own_ways() -> None:
+    vector, copy = hinged.WeightVector({"a": 1.0, "b": 2.0}), hinged.WeightVector()
+    copy.replace(vector)
+    vector.put({"c": 3.0})
+    assert "c" not in copy
+    assert copy.dot({"a": 1.0, "c": 5.0}) == 1.0
+    copy.put({"c": 4.0})  # as the vector has it
+    copy.put({"d": 5.0})
+    vector.put({"e": 6.0})
+    vector.put({"d": 7.0})
+    assert dict(vector.view()) == {"a": 1.0, "b": 2.0, "c": 3.0, "e": 6.0, "d": 7.0}
+    assert list(copy.view().items()) == [("a", 1.0), ("b", 2.0), ("c", 4.0), ("d", 5.0)]
+    vector.clear()
+    assert copy.newest(2) == ["c", "d"]
+    copy.replace(copy)
+    assert len(copy) == len(vector) == 0
+
+
+@pytest.mark.parametrize("kind", [hinged.AROW, hinged.CoinBetting, hinged.FTRLProximal])
+def test_the_vectors_of_a_rule_share_their_names(kind: Any) -> None:
+    name = "a name that nothing else holds: " + str(math.pi)
+    before = sys.getrefcount(name)
+    learner = kind()
+    for y in (True, False):
+        learner.learn_one({name: 1.0, "b": 2.0}, y)
+    learner.predict_one({})  # the kernel holds the names of the last event only
+    assert sys.getrefcount(name) == before + 1
 
 
 def test_an_event_that_changes_between_calls_is_seen_again() -> None:

@@ -2,6 +2,7 @@
 
 cdef extern from *:
     """
+    static inline int hk_is_float(PyObject *o) { return PyFloat_CheckExact(o); }
     static inline int hk_is_text(PyObject *o) { return PyUnicode_CheckExact(o); }
     static inline Py_hash_t hk_text_hash(PyObject *o) { return ((PyASCIIObject *)o)->hash; }
     static inline Py_hash_t hk_hash(PyObject *o) {
@@ -19,12 +20,20 @@ cdef extern from *:
     #else
     #define HK_PREFETCH(p)
     #endif
+    /* Names and values of a small dictionary lie behind each other, in one block. */
+    static inline void hk_prefetch_items(PyObject *o) {
+        const char *block = (const char *)((PyDictObject *)o)->ma_keys;
+        Py_ssize_t size = 128 + 16 * ((PyDictObject *)o)->ma_used, at;
+        for (at = 0; at < size && at < 2048; at += 64) HK_PREFETCH(block + at);
+    }
     """
+    bint hk_is_float(PyObject *) noexcept
     bint hk_is_text(PyObject *) noexcept
     Py_hash_t hk_text_hash(PyObject *) noexcept
     Py_hash_t hk_hash(PyObject *) except? -1
     bint hk_same_text(PyObject *, PyObject *) noexcept
     void HK_PREFETCH(const void *) noexcept
+    void hk_prefetch_items(PyObject *) noexcept
 
 cdef extern from "Python.h":
     int PyObject_RichCompareBool(PyObject *, PyObject *, int) except -1
@@ -39,11 +48,6 @@ cdef enum:
 cdef double LEAST = 2.0 ** -900
 cdef double UP = 2.0 ** 600
 cdef double DOWN = 2.0 ** -600
-
-cdef struct Entry:
-    PyObject *name
-    Py_hash_t hash
-    double value
 
 cdef struct Event:
     uint64_t serial  # of this event alone; 0 if it is not whole
@@ -91,6 +95,12 @@ cdef int widen(Event *event, Py_ssize_t count) except -1:
 
 cdef inline double number(PyObject *value) except? -1.0:
     """Return a float, int or bool as a double; `TypeError` for the rest."""
+    if hk_is_float(value):
+        return PyFloat_AS_DOUBLE(<object>value)
+    return other_number(value)
+
+
+cdef double other_number(PyObject *value) except? -1.0:
     if PyFloat_Check(<object>value):
         return PyFloat_AS_DOUBLE(<object>value)
     if PyLong_Check(<object>value):
@@ -183,9 +193,10 @@ cdef Event *gathered(object x) except NULL:
     """Return the event's names, hashes and values; to be released."""
     global last_serial
     cdef Event *event
-    cdef Py_ssize_t at = 0, count
+    cdef Py_ssize_t at = 0, found = 0, i, count
     cdef PyObject *name
     cdef PyObject *value
+    cdef PyObject **values
     if not PyDict_CheckExact(x):
         if type(x) is ReadFeatures:
             return gathered_before(x)
@@ -193,6 +204,7 @@ cdef Event *gathered(object x) except NULL:
             raise TypeError("not a dictionary of floats")
         x = dict(x.items())  # in its own order
     event = unused()
+    hk_prefetch_items(<PyObject *>x)
     if renewed(event, x):
         event.busy = True
         return event
@@ -203,14 +215,19 @@ cdef Event *gathered(object x) except NULL:
         widen(event, count)
         event.names, event.hashes = event.own_names, event.own_hashes
         event.values, event.hints = event.own_values, event.own_hints
-        while event.count < count and PyDict_Next(x, &at, &name, &value):
-            event.values[event.count] = number(value)
-            Py_INCREF(<object>name)
-            event.names[event.count] = name
+        values = <PyObject **>event.results
+        while found < count and PyDict_Next(x, &at, &name, &value):
+            HK_PREFETCH(name)  # they are often in no cache: all are on their way before one is read
+            HK_PREFETCH(value)
+            event.names[found], values[found] = name, value
+            found += 1
+        for i in range(found):
+            event.values[i] = number(values[i])
+            Py_INCREF(<object>event.names[i])
             event.count += 1
-        for at in range(event.count):
-            event.hints[at] = -1
-            event.hashes[at] = hk_hash(event.names[at])
+        for i in range(found):
+            event.hints[i] = -1
+            event.hashes[i] = hk_hash(event.names[i])
     except BaseException:
         released(event)
         raise

@@ -1,7 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 """The inner loops in C: the same bits as `hinged.kernel.pure`, several times as fast.
 
-A vector is a table of entries in the order in which their names came, with an index of hashes.
+A vector is an array of numbers; a table has their names, in the order in which they came, with an
+index of hashes. Vectors that grow alike, as those of one rule do, share a table.
 An event is gathered into C arrays, which stay until the next: one of the same names takes over its
 values alone, and goes on with the entries that each vector found for them. Any other name is
 first tried at its place in the vector before, as the tables of experts, classes and rules mostly
@@ -31,6 +32,7 @@ include "numbers.pxi"
 include "names.pxi"
 include "reader.pxi"
 include "event.pxi"
+include "tables.pxi"
 include "storage.pxi"
 include "steps.pxi"
 include "penalties.pxi"

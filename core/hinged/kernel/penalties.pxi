@@ -27,10 +27,10 @@ cdef double shrunk_results(
     for i in range(event.count):
         weight = 0.0
         if weights.slots[i] >= 0:
-            mark = marks.entries[marks.slots[i]].value if marks.slots[i] >= 0 else log_shrink
+            mark = marks.values[marks.slots[i]] if marks.slots[i] >= 0 else log_shrink
             if mark != last:  # names are often marked by the same event
                 last, factor = mark, exp(log_shrink - mark)
-            weight = weights.entries[weights.slots[i]].value * factor
+            weight = weights.values[weights.slots[i]] * factor
         event.results[i] = weight
         total += weight * event.values[i]
     return total
@@ -64,8 +64,8 @@ cdef void move_shrunk(
     cdef double weight
     for i in range(event.count):
         weight = event.results[i]
-        weights.entries[weights.slots[i]].value = shrink * weight + step * event.values[i]
-        marks.entries[marks.slots[i]].value = mark
+        weights.values[weights.slots[i]] = shrink * weight + step * event.values[i]
+        marks.values[marks.slots[i]] = mark
 
 
 def pulled_dot(tuple vectors, x, double log_shrink, double pull, bint shrinks, list found):
@@ -134,7 +134,7 @@ cdef void move_pulled(
     cdef Py_ssize_t i
     for i in range(event.count):
         weight = pulled(shrink * event.results[i] + step * event.values[i], pull)
-        weights.entries[weights.slots[i]].value = weight
+        weights.values[weights.slots[i]] = weight
 
 
 def set_mark(Storage marks, x, double mark):
@@ -154,7 +154,7 @@ def set_mark(Storage marks, x, double mark):
 cdef void marked(Storage marks, Event *event, double mark) noexcept:
     cdef Py_ssize_t i
     for i in range(event.count):
-        marks.entries[marks.slots[i]].value = mark
+        marks.values[marks.slots[i]] = mark
     marks.bound = INFINITY
 
 

@@ -16,17 +16,36 @@ def class_scores(dict parts, x, bint auxiliary=False):
     """Return `w . x + b` by class, of the second vectors if `auxiliary`."""
     cdef Event *event = gathered(x)
     cdef ClassWeights part
-    cdef Storage vector
+    cdef dict scores = {}
+    try:
+        for label, part in parts.items():
+            scores[label] = class_score(part, event, x, auxiliary)
+        return scores
+    finally:
+        released(event)
+
+
+def averaged_scores(dict parts, x, double events, dict raw=None):
+    """Return by class `w . x + b`, or its part of `raw`, less its lag."""
+    cdef Event *event = gathered(x)
+    cdef ClassWeights part
     cdef dict scores = {}
     cdef double score
     try:
         for label, part in parts.items():
-            vector = part.auxiliary if auxiliary else part.weights
-            score = vector._dot(event) if vector.plain else vector.dot(x)
-            scores[label] = score + (part.auxiliary_intercept if auxiliary else part.intercept)
+            score = class_score(part, event, x, False) if raw is None else raw[label]
+            scores[label] = score - class_score(part, event, x, True) / events
         return scores
     finally:
         released(event)
+
+
+cdef double class_score(ClassWeights part, Event *event, x, bint auxiliary) except? -1.0:
+    cdef Storage vector = part.auxiliary if auxiliary else part.weights
+    cdef double score
+    join(part.weights, part.auxiliary)
+    score = vector._dot(event) if vector.plain else vector.dot(x)
+    return score + (part.auxiliary_intercept if auxiliary else part.intercept)
 
 
 def finite_scores(dict scores):
@@ -373,6 +392,7 @@ def add_to_classes(list parts, list slopes, x, double rate, double constant):
                 logistic_results(part.weights, part.auxiliary, event, slope, rate, -1.0)
                 if last:
                     part.weights._set(event, 0)
+                    join(part.weights, part.auxiliary)
                     part.auxiliary._set(event, 1)
                     part.intercept, part.auxiliary_intercept = intercept, square
                 elif not (isfinite(intercept) and isfinite(square) and results_finite(event, 2)):

@@ -66,6 +66,8 @@ cdef struct Given:
     double margin, rate, C, r, phi, forgetting, decay, clock
     double own  # the intercept's own variance, squares or sum
     double l1, l2, log_shrink, pull  # of penalties
+    double beta, start
+    double[5] bet  # the intercept and its sums, of a rule with several
     Py_ssize_t record, last_update  # of the pocket
     Py_ssize_t events, mistakes, updates  # so far
 
@@ -93,6 +95,8 @@ cdef enum:
     SQRT_PULLED
     PEGASOS_PULLED
     ADAGRAD_PENALISED
+    PROXIMAL
+    BETTING
 
 
 cdef class BinaryCore:
@@ -157,11 +161,13 @@ cdef class BinaryCore:
         cdef Given given
         cdef Storage second, third
         cdef double served
-        if self._rule < AVERAGED:
+        if self._rule < AVERAGED or self._rule >= PROXIMAL:
             return weights._dot(event) + self.intercept
         second = self._given(&given)
         if not given.ordinary:
             return NAN
+        if self._rule == POCKET and self._is_pocketed(&given):
+            return second._dot(event) + <double>self.pocket_intercept
         third = self._third()
         return self._served_from_raw(
             self._raw(event, &given, weights, second, third), event, &given, second
@@ -173,7 +179,7 @@ cdef class BinaryCore:
         """Return the score of the weights that learn; penalised weights become the results."""
         cdef int rule = self._rule
         cdef double total
-        if rule < CONSTANT_SHRUNK:
+        if rule < CONSTANT_SHRUNK or rule >= PROXIMAL:
             total = weights._dot_and_norm(event)
         elif rule < CONSTANT_PULLED:
             total = shrunk_results(weights, second, event, given.log_shrink)
@@ -201,9 +207,12 @@ cdef class BinaryCore:
         cdef double events = given.clock + given.events
         if self._rule == AVERAGED:
             return raw - (second._dot(event) + given.own) / (events if events > 0.0 else 1.0)
-        if self._rule == POCKET and events - given.last_update <= given.record:
+        if self._rule == POCKET and self._is_pocketed(given):
             return second._dot(event) + <double>self.pocket_intercept
         return raw
+
+    cdef inline bint _is_pocketed(self, Given *given) noexcept:
+        return given.clock + given.events - given.last_update <= given.record
 
     def _learn_at_once(self, x, y, w):
         """Learn an ordinary event and return its outcome, or change nothing and return `None`."""
@@ -294,12 +303,22 @@ cdef class BinaryCore:
         if not given.ordinary:
             return None
         given.clock = self.clock
-        if rule == PERCEPTRON or rule >= CONSTANT:
+        if rule == PERCEPTRON or CONSTANT <= rule < BETTING:
             rate = self._learning_rate
             given.ordinary = type(rate) is float
             if not given.ordinary:
                 return None
             given.rate = rate
+        if rule >= PROXIMAL:
+            given.ordinary = self.initial_weights is None
+            given.start, given.bet[1] = self.initial_intercept, self.intercept_sum
+            if rule == PROXIMAL:
+                given.beta, given.l1, given.l2 = self._beta, self._l1, self._l2
+                given.bet[2] = self.intercept_squares
+            else:
+                given.bet[2], given.bet[3] = self.intercept_scale, self.intercept_size
+                given.bet[4] = self.intercept_reward
+            return None
         if rule >= CONSTANT_SHRUNK:
             given.l1, given.l2 = self._l1, self._l2
             given.ordinary = rule == ADAGRAD_PENALISED or (given.l1 > 0.0) == (
@@ -338,7 +357,7 @@ cdef class BinaryCore:
 
     cdef Storage _third(self):
         """Return the marks of an absolute penalty."""
-        return self._pull_marks if self._rule >= CONSTANT_PULLED else None
+        return self._pull_marks if CONSTANT_PULLED <= self._rule < PROXIMAL else None
 
     cdef int _keep(self, Given *given) except -1:
         """Count what was learned, and keep the numbers that changed with it."""
@@ -366,6 +385,13 @@ cdef class BinaryCore:
                 self.intercept_sum = given.own
             elif rule == POCKET:
                 self.last_update = given.last_update
+            elif rule >= PROXIMAL:
+                self.intercept_sum = given.bet[1]
+                if rule == PROXIMAL:
+                    self.intercept_squares = given.bet[2]
+                else:
+                    self.intercept_scale, self.intercept_size = given.bet[2], given.bet[3]
+                    self.intercept_reward = given.bet[4]
         return 0
 
     cdef bint _learned(
@@ -408,6 +434,8 @@ cdef class BinaryCore:
             return self._learned_penalised(
                 event, target, w, margin, told, given, weights, second, third
             )
+        if rule >= PROXIMAL:
+            return self._learned_by_sums(event, target, w, margin, told, given)
 
         if rule == PERCEPTRON:
             if margin <= given.margin and (told.mistake or given.on_tie):
@@ -505,9 +533,11 @@ cdef class BinaryCore:
         given.updates += 1
         if not by_step:
             weights._set(event, 0)
+            join(weights, second)
             second._set(event, 1)
             given.own = own
             if rule == ADAGRAD_PENALISED:
+                join(weights, third)
                 third._open(event)
                 marked(third, event, given.clock + given.events)
         elif by_confidence:
@@ -530,6 +560,40 @@ cdef class BinaryCore:
             elif rule == POCKET:
                 given.last_update = <Py_ssize_t>(given.clock + given.events)
         self.intercept = intercept
+        return True
+
+    cdef bint _learned_by_sums(
+        self, Event *event, double target, double w, double margin, Told *told, Given *given
+    ) except -1:
+        """Learn an event by a rule that keeps several sums of each weight."""
+        cdef double slope = target * w * residual(margin), constant = self._constant
+        cdef double[5] bet = given.bet
+        cdef Proximal own, all_
+        cdef tuple vectors
+        cdef Py_ssize_t i
+        told.updated = slope != 0.0
+        if told.updated:
+            bet[0] = self.intercept
+            if self._rule == PROXIMAL:
+                own = Proximal(given.rate, given.beta, 0.0, 0.0)
+                all_ = Proximal(given.rate, given.beta, given.l1, given.l2)
+                vectors = (self._weights, self._sums, self._squares)
+                proximal_step(-slope * constant, given.start, &own, &bet[0], &bet[1], &bet[2])
+                proximal_results(vectors, event, -slope, &all_)
+            else:
+                vectors = (
+                    self._weights, self._sums, self._scales, self._sizes, self._rewards
+                )
+                next_bet(slope * constant, w * constant, given.start, bet)
+                betting_results(vectors, event, slope, w)
+            for i in range(5 if self._rule == BETTING else 3):
+                if not isfinite(bet[i]):
+                    return False
+            if not stored(vectors, event):
+                return False
+            self.intercept, given.bet = bet[0], bet
+            given.updates += 1
+        self._count(told, given, margin, event.norm)
         return True
 
     cdef int _count(self, Told *told, Given *given, double margin, double size) except -1:

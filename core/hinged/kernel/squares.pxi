@@ -1,21 +1,44 @@
 # Squares: features that let a linear rule learn a quadratic boundary.
 
+cdef extern from *:
+    """
+    static inline int hk_ends_with(PyObject *text, Py_UCS4 mark) {
+        Py_ssize_t size = PyUnicode_GET_LENGTH(text);
+        return size && PyUnicode_READ_CHAR(text, size - 1) == mark;
+    }
+    """
+    bint hk_ends_with(PyObject *, Py_UCS4) noexcept
+
 cdef double LARGEST_ROOT = pure.LARGEST_ROOT
+cdef Py_UCS4 SQUARE_MARK = ord(pure.SQUARE)
 cdef enum:
-    MOST_SQUARE_NAMES = 65_536
-cdef dict square_names = {}
+    MOST_ROOTS = 65_536
+cdef Table *roots = new_table()  # texts that were squared
+cdef Entry *square_names = NULL  # by the number of a root; owned
+cdef Py_ssize_t square_room = 0
 
 
-cdef object square_name(object name):
-    """Return the name of the square of a feature; those of texts made last are kept."""
-    if type(name) is not str:
-        return f"{name}{pure.SQUARE}"
-    square = square_names.get(name)
-    if square is None:
-        if len(square_names) >= MOST_SQUARE_NAMES:
-            square_names.clear()
-        square = square_names[name] = f"{name}{pure.SQUARE}"
-    return square
+cdef Entry *square_name(PyObject *root, Py_hash_t hash) except NULL:
+    """Return the name of the square of a text, made if it is not known."""
+    global roots, square_names, square_room
+    cdef int32_t slot = likely(roots, hash) if roots.count else -1
+    cdef Py_ssize_t i
+    if slot >= 0 and is_text(roots.entries[slot].name, roots.entries[slot].hash, root):
+        return &square_names[slot]
+    name = f"{<object>root}{pure.SQUARE}"
+    if slot >= 0 or roots.count >= MOST_ROOTS:  # rarely: another text looks like it, or all is full
+        for i in range(roots.count):
+            Py_XDECREF(square_names[i].name)
+        leave(roots)
+        roots = new_table()
+    slot = <int32_t>roots.count
+    if slot >= square_room:
+        square_names = <Entry *>wider(square_names, (2 * slot + 64) * sizeof(Entry))
+        square_room = 2 * slot + 64
+    add_entry(roots, root, hash)
+    Py_INCREF(name)
+    square_names[slot].name, square_names[slot].hash = <PyObject *>name, hk_hash(<PyObject *>name)
+    return &square_names[slot]
 
 
 cdef inline double square_of(double root) noexcept:
@@ -39,10 +62,62 @@ def with_squares(x):
             return pure.with_squares(x)
         if value == 0.0 or value == 1.0:
             continue
-        square = square_name(name)
+        if type(name) is str:
+            square = <object>square_name(<PyObject *>name, hk_hash(<PyObject *>name)).name
+        else:
+            square = f"{name}{pure.SQUARE}"
         if square not in found:
             found[square] = square_of(value)
     return found
+
+
+cdef bint is_liftable(Event *event) noexcept:
+    """Return whether all names are texts, and none of them that of a square."""
+    cdef Py_ssize_t i
+    for i in range(event.count):
+        if not hk_is_text(event.names[i]) or hk_ends_with(event.names[i], SQUARE_MARK):
+            return False
+    return True
+
+
+cdef Event *lifted(Event *event) except NULL:
+    """Return `with_squares` of an event whose names are its own; to be released."""
+    global last_serial
+    cdef Event *made = unused()
+    cdef Entry *square
+    cdef Py_ssize_t i, count = event.count
+    cdef int32_t slot
+    made.busy = True
+    forget(made)
+    try:
+        widen(made, 2 * count)
+        made.names, made.hashes = made.own_names, made.own_hashes
+        made.values, made.hints = made.own_values, made.own_hints
+        for i in range(count if roots.count else 0):
+            HK_PREFETCH(&roots.index[place(event.hashes[i], roots.mask)])
+        for i in range(count):
+            add_value(made, event.names[i], event.hashes[i], event.values[i])
+            slot = likely(roots, event.hashes[i]) if roots.count else -1
+            if slot >= 0:
+                HK_PREFETCH(&roots.entries[slot])
+                HK_PREFETCH(&square_names[slot])
+        for i in range(count):
+            if event.values[i] != 0.0 and event.values[i] != 1.0:
+                square = square_name(event.names[i], event.hashes[i])
+                add_value(made, square.name, square.hash, square_of(event.values[i]))
+    except BaseException:
+        released(made)
+        raise
+    last_serial += 1
+    made.serial = last_serial
+    return made
+
+
+cdef inline void add_value(Event *event, PyObject *name, Py_hash_t hash, double value) noexcept:
+    Py_INCREF(<object>name)
+    event.names[event.count], event.hashes[event.count] = name, hash
+    event.values[event.count], event.hints[event.count] = value, -1
+    event.count += 1
 
 
 cdef uint64_t squared = 0, squares = 0  # serials of the event squared last, and of what was made
@@ -63,7 +138,7 @@ cdef Event *gathered_squares(Event *event, x) except NULL:
         else:
             made.busy = True
             return made
-    made = gathered(with_squares(x))
+    made = lifted(event) if is_liftable(event) else gathered(with_squares(x))
     squared, squares = event.serial, made.serial
     return made
 

@@ -52,7 +52,7 @@ cdef double spread_of(Storage variance, Event *event) except? -1.0:
     cdef Py_ssize_t i
     variance._find(event)
     for i in range(event.count):
-        before = variance.entries[variance.slots[i]].value if variance.slots[i] >= 0 else 1.0
+        before = variance.values[variance.slots[i]] if variance.slots[i] >= 0 else 1.0
         total += before * event.values[i] * event.values[i]
     return total
 
@@ -78,6 +78,7 @@ cdef int move_by_confidence(
     cdef double before, product, left
     cdef Py_ssize_t i
     for i in range(MOST_TRIES):
+        join(weights, variance)
         variance._find(event)
         weights._open(event)
         if variance.seen == event.serial:
@@ -85,18 +86,18 @@ cdef int move_by_confidence(
     else:
         raise RuntimeError("the comparison of names goes on looking them up")
     for i in range(event.count):
-        before = variance.entries[variance.slots[i]].value if variance.slots[i] >= 0 else 1.0
+        before = variance.values[variance.slots[i]] if variance.slots[i] >= 0 else 1.0
         product = before * event.values[i]
         left = before - beta * product * product
         if not left > 0.0:
             left = 0.0
         if forgetting > 0.0:
             left = left / (1.0 - forgetting + forgetting * left)
-        weights.entries[weights.slots[i]].value += step * product
+        weights.values[weights.slots[i]] += step * product
         event.results[i] = left
     variance._open(event)
     for i in range(event.count):
-        variance.entries[variance.slots[i]].value = event.results[i]
+        variance.values[variance.slots[i]] = event.results[i]
     return 0
 
 
@@ -117,6 +118,7 @@ cdef bint stored(tuple vectors, Event *event) except -1:
         return False
     for part in range(len(vectors)):
         vector = vectors[part]
+        join(vectors[0], vector)
         vector._set(event, part)
     return True
 
@@ -192,80 +194,110 @@ cdef int logistic_results(
 def add_proximally(tuple vectors, x, double slope, start_of, tuple parameters):
     """Take a step of `FTRLProximal` on every weight, or none if a number would not be finite."""
     cdef Event *event
-    cdef Storage weights = vectors[0], sums = vectors[1], squares = vectors[2]
-    cdef double rate = parameters[0], beta = parameters[1], l1 = parameters[2], l2 = parameters[3]
-    cdef double gradient, weight, total, square, root, grown, divisor
-    cdef Py_ssize_t i
+    cdef Proximal given
     if start_of is not None:
         return pure.add_proximally(vectors, floats(x), slope, start_of, parameters)
+    given.rate, given.beta, given.l1, given.l2 = parameters
     event = gathered(x)
     try:
-        find_all(event, weights, sums, squares)
-        for i in range(event.count):
-            gradient = slope * event.values[i]
-            weight = weights._value(i)
-            total = sums._value(i)
-            square = squares._value(i)
-            if gradient != 0.0:
-                root = sqrt(square)
-                square += gradient * gradient
-                grown = sqrt(square)
-                total += gradient - (grown - root) / rate * weight
-                weight = 0.0
-                divisor = (beta + grown) / rate + l2
-                if not fabs(total) <= l1 and divisor > 0.0:
-                    weight += (copysign(l1, total) - total) / divisor
-            event.results[i] = weight
-            event.results[event.room + i] = total
-            event.results[2 * event.room + i] = square
+        proximal_results(vectors, event, slope, &given)
         return stored(vectors, event)
     finally:
         released(event)
+
+
+cdef struct Proximal:
+    double rate, beta, l1, l2
+
+
+cdef int proximal_results(
+    tuple vectors, Event *event, double slope, const Proximal *given
+) except -1:
+    cdef Storage weights = vectors[0], sums = vectors[1], squares = vectors[2]
+    cdef double *new = event.results
+    cdef Py_ssize_t i, room = event.room
+    find_all(event, weights, sums, squares)
+    for i in range(event.count):
+        new[i] = weights._value(i)
+        new[room + i] = sums._value(i)
+        new[2 * room + i] = squares._value(i)
+        proximal_step(
+            slope * event.values[i], 0.0, given, &new[i], &new[room + i], &new[2 * room + i]
+        )
+    return 0
+
+
+cdef inline void proximal_step(
+    double gradient,
+    double start,
+    const Proximal *given,
+    double *weight,
+    double *total,
+    double *square,
+) noexcept:
+    cdef double root, grown, divisor, moved = 0.0
+    if gradient == 0.0:
+        return
+    root = sqrt(square[0])
+    square[0] += gradient * gradient
+    grown = sqrt(square[0])
+    total[0] += gradient - (grown - root) / given.rate * (weight[0] - start)
+    if fabs(total[0]) <= given.l1:
+        weight[0] = start
+        return
+    divisor = (given.beta + grown) / given.rate + given.l2
+    if divisor > 0.0:
+        moved = (copysign(given.l1, total[0]) - total[0]) / divisor
+    weight[0] = start + moved
 
 
 def add_by_betting(tuple vectors, x, double slope, double w, start_of):
     """Bet on every weight of `x`, or on none if a number would not be finite."""
     cdef Event *event
-    cdef Storage weights = vectors[0], sums = vectors[1], scales = vectors[2]
-    cdef Storage sizes = vectors[3], rewards = vectors[4]
-    cdef double coin, most, weight, total, scale, size, reward
-    cdef Py_ssize_t i
     if start_of is not None:
         return pure.add_by_betting(vectors, floats(x), slope, w, start_of)
     event = gathered(x)
     try:
-        for i in range(MOST_TRIES):
-            find_all(event, weights, sums, scales)
-            find_all(event, sizes, rewards, weights)
-            if sums.seen == event.serial == scales.seen:
-                break
-        else:
-            raise RuntimeError("the comparison of names goes on looking them up")
-        for i in range(event.count):
-            coin = slope * event.values[i]
-            most = w * fabs(event.values[i])
-            weight = weights._value(i)
-            total = sums._value(i)
-            scale = scales._value(i)
-            size = sizes._value(i)
-            reward = rewards._value(i)
-            if coin != 0.0:
-                if most > scale:
-                    scale = most
-                size += fabs(coin)
-                reward = reward + coin * weight
-                if not reward > 0.0:
-                    reward = 0.0
-                total += coin
-                weight = 0.0 + total / (size + scale) * ((1.0 + reward) / scale)
-            event.results[i] = weight
-            event.results[event.room + i] = total
-            event.results[2 * event.room + i] = scale
-            event.results[3 * event.room + i] = size
-            event.results[4 * event.room + i] = reward
+        betting_results(vectors, event, slope, w)
         return stored(vectors, event)
     finally:
         released(event)
+
+
+cdef int betting_results(tuple vectors, Event *event, double slope, double w) except -1:
+    cdef Storage weights = vectors[0], sums = vectors[1], scales = vectors[2]
+    cdef Storage sizes = vectors[3], rewards = vectors[4]
+    cdef double[5] bet
+    cdef Py_ssize_t i, part
+    for i in range(MOST_TRIES):
+        find_all(event, weights, sums, scales)
+        find_all(event, sizes, rewards, weights)
+        if sums.seen == event.serial == scales.seen:
+            break
+    else:
+        raise RuntimeError("the comparison of names goes on looking them up")
+    for i in range(event.count):
+        bet = [
+            weights._value(i), sums._value(i), scales._value(i), sizes._value(i), rewards._value(i)
+        ]
+        next_bet(slope * event.values[i], w * fabs(event.values[i]), 0.0, bet)
+        for part in range(5):
+            event.results[part * event.room + i] = bet[part]
+    return 0
+
+
+cdef inline void next_bet(double coin, double most, double start, double *bet) noexcept:
+    """Move a weight and its sums: of outcomes, the scale, the size and the reward."""
+    cdef double reward
+    if coin == 0.0:
+        return
+    if most > bet[2]:
+        bet[2] = most
+    bet[3] += fabs(coin)
+    reward = bet[4] + coin * (bet[0] - start)
+    bet[4] = reward if reward > 0.0 else 0.0
+    bet[1] += coin
+    bet[0] = start + bet[1] / (bet[3] + bet[2]) * ((1.0 + bet[4]) / bet[2])
 
 
 def all_finite(x):
@@ -324,7 +356,7 @@ def add_both_by_confidence(tuple pairs, x, tuple steps, double beta):
             new = event.results + 2 * part * event.room
             for i in range(event.count):
                 before = (
-                    variance.entries[variance.slots[i]].value if variance.slots[i] >= 0 else 1.0
+                    variance.values[variance.slots[i]] if variance.slots[i] >= 0 else 1.0
                 )
                 product = before * event.values[i]
                 left = before - beta * product * product
@@ -335,6 +367,7 @@ def add_both_by_confidence(tuple pairs, x, tuple steps, double beta):
         for part in range(2):
             weights, variance = pairs[part]
             weights._set(event, 2 * part)
+            join(weights, variance)
             variance._set(event, 2 * part + 1)
         return True
     finally:

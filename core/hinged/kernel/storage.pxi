@@ -1,11 +1,13 @@
-# Storage: a table of entries in the order of their names, with an index of hashes.
+# Storage: the numbers of a vector in the order of their names, which a table has.
 #
-# The file is long: all that touches an entry of the table stands here.
+# The file is long: all that touches a number of a vector stands here.
 
-cdef inline Py_ssize_t place(Py_hash_t hash, Py_ssize_t mask) noexcept:
-    """Return where to look first: hashes of whole and binary numbers differ in few bits."""
-    cdef uint64_t mixed = (<uint64_t>hash ^ (<uint64_t>hash >> 32)) * <uint64_t>0x9E3779B97F4A7C15
-    return <Py_ssize_t>((mixed ^ (mixed >> 32)) & <uint64_t>mask)
+cdef void join(Storage first, Storage other) noexcept:
+    """Let a vector without numbers share the table of another, which it grows along with."""
+    if other.count == 0 and other.table != first.table and first.table != NULL:
+        leave(other.table)
+        other.table = first.table
+        other.table.users += 1
 
 
 cdef int find_all(Event *event, Storage a, Storage b, Storage c=None) except -1:
@@ -13,8 +15,10 @@ cdef int find_all(Event *event, Storage a, Storage b, Storage c=None) except -1:
     cdef int left
     for left in range(MOST_TRIES):
         a._find(event)
+        join(a, b)
         b._find(event)
         if c is not None:
+            join(a, c)
             c._find(event)
         if a.seen == event.serial == b.seen and (c is None or c.seen == event.serial):
             return 0
@@ -26,8 +30,10 @@ cdef int open_all(Event *event, Storage a, Storage b, Storage c=None) except -1:
     cdef int left
     for left in range(MOST_TRIES):
         a._open(event)
+        join(a, b)
         b._open(event)
         if c is not None:
+            join(a, c)
             c._open(event)
         if a.seen == event.serial == b.seen:
             return 0
@@ -37,15 +43,15 @@ cdef int open_all(Event *event, Storage a, Storage b, Storage c=None) except -1:
 cdef class Storage:
     """The numbers of a weight vector by name: see `hinged.kernel.pure.Storage`."""
 
-    cdef Entry *entries
-    cdef uint64_t *index  # the upper half of a hash, and the number of an entry from 1
+    cdef Table *table  # its first names are those of the numbers; NULL: there is none yet
+    cdef double *values
     cdef uint8_t *dirty
     cdef int32_t *slots  # the entry of each name of the event `seen`, -1 if it is not stored
     cdef Py_ssize_t slots_room, seen_count  # so many entries there were then
     cdef uint64_t seen, drops
     cdef bint all_found
     cdef bint by_hint  # whether a quarter of the hints were right for the event before
-    cdef Py_ssize_t count, room, mask, dirty_count
+    cdef Py_ssize_t count, room, dirty_count
     cdef set others  # changed names that are not stored; None while there are none
     cdef bint tracked
     cdef public double bound
@@ -53,7 +59,6 @@ cdef class Storage:
 
     def __cinit__(self, *args, **kwargs):
         self.plain = self.by_hint = True
-        self.mask = -1
 
     def __init__(self, values=None):
         self._drop()
@@ -66,66 +71,47 @@ cdef class Storage:
         PyMem_Free(self.slots)
 
     cdef void _drop(self) noexcept:
-        cdef Entry *entries = self.entries
-        cdef Py_ssize_t i, count = self.count
-        PyMem_Free(self.index)
+        cdef Table *table = self.table
+        PyMem_Free(self.values)
         PyMem_Free(self.dirty)
-        self.entries, self.index, self.dirty = NULL, NULL, NULL
+        self.table, self.values, self.dirty = NULL, NULL, NULL
         self.count = self.room = self.dirty_count = 0
-        self.mask = -1
         self.seen = 0
         self.drops += 1
-        for i in range(count):
-            Py_XDECREF(entries[i].name)
-        PyMem_Free(entries)
+        leave(table)
 
     cdef int _load(self, dict values) except -1:
         cdef PyObject *name
         cdef PyObject *value
         cdef double size
         cdef int32_t slot
-        self._reserve(len(values))
+        self._reserve_all(len(values))
         for key, number_ in values.items():
             size = number_
             slot = self._opened(<PyObject *>key, hk_hash(<PyObject *>key))
-            self.entries[slot].value = size
+            self.values[slot] = size
             if fabs(size) > self.bound:
                 self.bound = fabs(size)
         return 0
 
     cdef int _reserve(self, Py_ssize_t count) except -1:
-        """Make room for so many entries."""
-        cdef Py_ssize_t room = self.room, i, at, size
-        cdef void *block
+        """Make room for so many numbers."""
+        cdef Py_ssize_t room = self.room
         if count <= room:
             return 0
-        if count > 0x3FFFFFFF:
-            raise MemoryError("too many names")
         room = max(count, room + room // 2, 8)
-        block = PyMem_Realloc(self.entries, room * sizeof(Entry))
-        if block == NULL:
-            raise MemoryError
-        self.entries = <Entry *>block
+        self.values = <double *>wider(self.values, room * sizeof(double))
         if self.tracked:
             self._flags(room)
-        size = 16
-        while size < room + room // 2:
-            size *= 2
-        if size - 1 != self.mask:
-            block = PyMem_Malloc(size * sizeof(uint64_t))
-            if block == NULL:
-                raise MemoryError
-            PyMem_Free(self.index)
-            self.index = <uint64_t *>block
-            self.mask = size - 1
-            memset(self.index, 0, size * sizeof(uint64_t))
-            for i in range(self.count):
-                at = place(self.entries[i].hash, self.mask)
-                while self.index[at]:
-                    at = (at + 1) & self.mask
-                self.index[at] = self._mark(self.entries[i].hash, i)
         self.room = room
         return 0
+
+    cdef int _reserve_all(self, Py_ssize_t count) except -1:
+        """Make room for so many numbers and names."""
+        self._reserve(count)
+        if self.table == NULL:
+            self.table = new_table()
+        return reserve(self.table, count)
 
     cdef int _flags(self, Py_ssize_t room) except -1:
         cdef void *block = PyMem_Realloc(self.dirty, room if room else 1)
@@ -135,72 +121,97 @@ cdef class Storage:
         memset(self.dirty + self.count, 0, room - self.count)
         return 0
 
-    cdef inline uint64_t _mark(self, Py_hash_t hash, Py_ssize_t slot) noexcept:
-        return (<uint64_t>hash & <uint64_t>0xFFFFFFFF00000000) | <uint64_t>(slot + 1)
-
     cdef int32_t _found(self, PyObject *name, Py_hash_t hash) except -2:
         """Return the number of a name's entry, -1 if it is not stored."""
-        cdef uint64_t mark, upper = <uint64_t>hash & <uint64_t>0xFFFFFFFF00000000
-        cdef Py_ssize_t at
+        cdef int32_t slot = self._looked_up(name, hash)
+        return slot if slot < self.count else -1
+
+    cdef int32_t _looked_up(self, PyObject *name, Py_hash_t hash) except -2:
+        """Return the number of a name's entry in the table, -1 if it is not there.
+
+        One that is not below `count` belongs to other vectors of the table.
+        """
+        cdef uint64_t mark, upper = <uint64_t>hash & UPPER, drops
+        cdef Table *table = self.table
+        cdef Py_ssize_t at, count
         cdef int32_t slot
         cdef PyObject *stored
-        cdef uint64_t drops
-        cdef Py_ssize_t count
-        cdef int same
-        if self.mask < 0:
+        cdef bint same, changed
+        if table == NULL or table.mask < 0:
             return -1
-        at = place(hash, self.mask)
+        at = place(hash, table.mask)
         while True:
-            mark = self.index[at]
+            mark = table.index[at]
             if mark == 0:
                 return -1
-            if mark & <uint64_t>0xFFFFFFFF00000000 == upper:
+            if mark & UPPER == upper:
                 slot = <int32_t>(<uint32_t>mark - 1)
-                stored = self.entries[slot].name
+                stored = table.entries[slot].name
                 if stored == name:
                     return slot
-                if self.entries[slot].hash == hash:
+                if table.entries[slot].hash == hash:
                     if hk_is_text(stored) and hk_is_text(name):
                         if hk_same_text(stored, name):
                             return slot
                     else:
-                        drops, count = self.drops, self.count
+                        drops, count = self.drops, table.count
                         Py_INCREF(<object>stored)
+                        table.users += 1
                         try:
                             same = PyObject_RichCompareBool(stored, name, Py_EQ)
                         finally:
                             Py_XDECREF(stored)
-                        if drops != self.drops or count != self.count:
+                            changed = (
+                                drops != self.drops or table != self.table or count != table.count
+                            )
+                            leave(table)
+                        if changed:
                             raise RuntimeError("the vector changed while a name was looked up")
                         if same:
                             return slot
-            at = (at + 1) & self.mask
+            at = (at + 1) & table.mask
 
     cdef int32_t _opened(self, PyObject *name, Py_hash_t hash) except -2:
         """Return the number of a name's entry, which is made if there is none: of value 0."""
-        cdef int32_t slot = self._found(name, hash)
-        cdef Py_ssize_t at
+        cdef int32_t slot = self._looked_up(name, hash)
         cdef set others
-        if slot >= 0:
+        if 0 <= slot < self.count:
             return slot
         if self.tracked and self.others:
             others = self.others  # held: a comparison of names may replace it
             others.discard(<object>name)
-            slot = self._found(name, hash)  # a comparison of names may have come back
-            if slot >= 0:
+            slot = self._looked_up(name, hash)  # a comparison of names may have come back
+            if 0 <= slot < self.count:
                 return slot
         self._reserve(self.count + 1)
-        at = place(hash, self.mask)
-        while self.index[at]:
-            at = (at + 1) & self.mask
-        slot = <int32_t>self.count
-        Py_INCREF(<object>name)
-        self.entries[slot].name = name
-        self.entries[slot].hash = hash
-        self.entries[slot].value = 0.0
-        self.index[at] = self._mark(hash, slot)
+        if slot == self.count:  # other vectors of the table have the name next to those shared
+            self.values[slot] = 0.0
+            self.count += 1
+            return slot
+        return self._append(name, hash)
+
+    cdef int32_t _append(self, PyObject *name, Py_hash_t hash) except -2:
+        """Add a name to a table that has those of this vector only, and a number of 0."""
+        cdef Table *before = self.table
+        cdef Table *table = before
+        cdef Py_ssize_t i, slot = self.count
+        if before == NULL or before.count > slot:
+            table = new_table()
+        try:
+            if table != before:
+                for i in range(slot):
+                    add_entry(table, before.entries[i].name, before.entries[i].hash)
+            add_entry(table, name, hash)
+        except MemoryError:
+            if table != before:
+                leave(table)
+            raise
+        self.values[slot] = 0.0
         self.count += 1
-        return slot
+        if table != before:
+            self.table = table
+            leave(before)
+        return <int32_t>slot
 
     cdef inline void _touch(self, int32_t slot) noexcept:
         if self.tracked and not self.dirty[slot]:
@@ -212,34 +223,30 @@ cdef class Storage:
 
         A comparison of names may come back to this vector: `slots` changes at the end, at once.
         """
-        cdef Py_ssize_t i, count = self.count, right = 0
+        cdef Table *table = self.table
+        cdef Py_ssize_t i, count = self.count, right = 0, names = names_in(table)
         cdef int32_t slot, hint
         cdef bint again = self.seen == event.serial, all_found = True
         if again and self.seen_count == count:
             return 0
-        if again:
+        if not again:
+            self._guess(event)
+        elif event.count:
             memcpy(event.places, self.slots, event.count * sizeof(int32_t))
-        elif count > 1024:
-            for i in range(event.count):
-                slot = hint_of(event, i)[0]
-                if self.by_hint and 0 <= slot < count:
-                    HK_PREFETCH(&self.entries[slot])
-                else:
-                    HK_PREFETCH(&self.index[place(event.hashes[i], self.mask)])
         for i in range(event.count):
-            if again and event.places[i] >= 0:
+            slot = event.places[i]
+            if again and slot >= 0:
                 continue
-            slot = hint = hint_of(event, i)[0]
-            if not (
-                self.by_hint
-                and 0 <= slot < self.count
-                and self._is_at(slot, event.names[i], event.hashes[i])
+            hint = hint_of(event, i)[0]
+            if slot < 0 and not again and table == self.table and names == names_in(table):
+                pass  # nothing of its hash is there
+            elif not (
+                0 <= slot < self.count and self._is_at(slot, event.names[i], event.hashes[i])
             ):
                 slot = self._found(event.names[i], event.hashes[i])
-                if slot >= 0:
-                    hint_of(event, i)[0] = slot
-                else:
-                    all_found = False
+            all_found = all_found and slot >= 0
+            if slot >= 0 and slot != hint:
+                hint_of(event, i)[0] = slot
             right += 0 <= slot == hint
             event.places[i] = slot
         if event.count > self.slots_room:
@@ -252,9 +259,39 @@ cdef class Storage:
             self.by_hint = 4 * right >= event.count
         return 0
 
+    cdef void _guess(self, Event *event) noexcept:
+        """Make `places` the entries that the names are likely to have, and fetch these.
+
+        Of a large vector they are in no cache: what is on its way for one name is not waited
+        for before the next.
+        """
+        cdef Table *table = self.table
+        cdef int32_t *places = event.places
+        cdef Py_ssize_t i
+        cdef int32_t slot
+        if self.count == 0:
+            for i in range(event.count):
+                places[i] = -1
+            return
+        for i in range(event.count):
+            slot = hint_of(event, i)[0] if self.by_hint else -1
+            if 0 <= slot < self.count:
+                HK_PREFETCH(&table.entries[slot])
+                HK_PREFETCH(&self.values[slot])
+            else:
+                slot = -1
+                HK_PREFETCH(&table.index[place(event.hashes[i], table.mask)])
+            places[i] = slot
+        for i in range(event.count):
+            if places[i] < 0:
+                slot = places[i] = likely(table, event.hashes[i])
+                if 0 <= slot < self.count:
+                    HK_PREFETCH(&table.entries[slot])
+                    HK_PREFETCH(&self.values[slot])
+
     cdef inline bint _is_at(self, int32_t slot, PyObject *name, Py_hash_t hash) noexcept:
         """Return whether the text `name` is that of an entry."""
-        cdef Entry *entry = &self.entries[slot]
+        cdef Entry *entry = &self.table.entries[slot]
         return entry.name == name or (
             entry.hash == hash
             and hk_is_text(name)
@@ -285,14 +322,14 @@ cdef class Storage:
 
     cdef inline double _value(self, Py_ssize_t i) noexcept:
         """Return the number of the event's name i, 0 if it is not stored."""
-        return self.entries[self.slots[i]].value if self.slots[i] >= 0 else 0.0
+        return self.values[self.slots[i]] if self.slots[i] >= 0 else 0.0
 
     cdef int _set(self, Event *event, Py_ssize_t part) except -1:
         """Set the numbers of an event's names to a part of the results."""
         cdef Py_ssize_t i
         self._open(event)
         for i in range(event.count):
-            self.entries[self.slots[i]].value = event.results[part * event.room + i]
+            self.values[self.slots[i]] = event.results[part * event.room + i]
         self.bound = INFINITY  # not known: the next `fits` looks at all numbers
         return 0
 
@@ -309,20 +346,20 @@ cdef class Storage:
         cdef int32_t slot = self._found(<PyObject *>name, hk_hash(<PyObject *>name))
         if slot < 0:
             raise KeyError(name)
-        return self.entries[slot].value
+        return self.values[slot]
 
     def __setitem__(self, name, double value):
         cdef int32_t slot = self._opened(<PyObject *>name, hk_hash(<PyObject *>name))
         self._touch(slot)
-        self.entries[slot].value = value
+        self.values[slot] = value
 
     def names(self):
         cdef Py_ssize_t i
-        return [<object>self.entries[i].name for i in range(self.count)]
+        return [<object>self.table.entries[i].name for i in range(self.count)]
 
     def numbers(self):
         cdef Py_ssize_t i
-        return [self.entries[i].value for i in range(self.count)]
+        return [self.values[i] for i in range(self.count)]
 
     def parts(self):
         cdef dict values = dict(zip(self.names(), self.numbers()))
@@ -335,7 +372,7 @@ cdef class Storage:
         if self.dirty_count:
             for i in range(self.count):
                 if self.dirty[i]:
-                    names.append(<object>self.entries[i].name)
+                    names.append(<object>self.table.entries[i].name)
         changed.update(names)  # their comparison may come back
         return changed
 
@@ -348,11 +385,11 @@ cdef class Storage:
 
     def get(self, name):
         cdef int32_t slot = self._found(<PyObject *>name, hk_hash(<PyObject *>name))
-        return 0.0 if slot < 0 else self.entries[slot].value
+        return 0.0 if slot < 0 else self.values[slot]
 
     def lookup(self, name, default):
         cdef int32_t slot = self._found(<PyObject *>name, hk_hash(<PyObject *>name))
-        return default if slot < 0 else self.entries[slot].value
+        return default if slot < 0 else self.values[slot]
 
     def dot(self, x):
         cdef Event *event = gathered(x)
@@ -393,7 +430,7 @@ cdef class Storage:
 
     def newest(self, Py_ssize_t count):
         cdef Py_ssize_t i
-        return [<object>self.entries[i].name for i in range(max(0, self.count - count), self.count)]
+        return [<object>self.table.entries[i].name for i in range(max(0, self.count - count), self.count)]
 
     def fits(self, x, double step, double norm):
         cdef double bound = self.bound + fabs(step) * norm
@@ -411,7 +448,7 @@ cdef class Storage:
                 return False
             bound = max(bound, size)
         for i in range(self.count):
-            bound = max(bound, fabs(self.entries[i].value))
+            bound = max(bound, fabs(self.values[i]))
         self.bound = bound
         return True
 
@@ -438,10 +475,8 @@ cdef class Storage:
 
     cdef void _add_found(self, Event *event, double step) noexcept:
         cdef Py_ssize_t i
-        cdef Entry *entry
         for i in range(event.count):
-            entry = &self.entries[self.slots[i]]
-            entry.value = entry.value + step * event.values[i]
+            self.values[self.slots[i]] = self.values[self.slots[i]] + step * event.values[i]
 
     def opened(self, names):
         return self  # setting an item notes that it changed
@@ -454,21 +489,19 @@ cdef class Storage:
     def replace(self, Storage other):
         cdef int32_t slot
         cdef set changed = set()
-        cdef list names = other.names(), numbers = other.numbers()
-        if other is self:
-            names = numbers = []
         if self.tracked:
             changed = self._changed()
             changed.update([name for name in self.names() if name not in other])
-            for name, value in zip(names, numbers):
+            for name, value in zip(other.names(), other.numbers()):
                 slot = self._found(<PyObject *>name, hk_hash(<PyObject *>name))
-                if slot < 0 or self.entries[slot].value != <double>value:
+                if slot < 0 or self.values[slot] != <double>value:
                     changed.add(name)
         self._drop()
-        self._reserve(len(names))
-        for name, value in zip(names, numbers):
-            slot = self._opened(<PyObject *>name, hk_hash(<PyObject *>name))
-            self.entries[slot].value = value
+        if other.count:
+            self._reserve(other.count)
+            memcpy(self.values, other.values, other.count * sizeof(double))
+            join(other, self)
+            self.count = other.count
         self.bound = other.bound
         if self.tracked:
             self._set_changed(changed)

@@ -26,6 +26,7 @@ __all__ = [
     "Mixing",
     "Scaling",
     "add_to_classes",
+    "averaged_scores",
     "best",
     "class_scores",
     "counted",
@@ -115,6 +116,21 @@ def class_scores(
     if auxiliary:
         return {y: p.auxiliary.dot(x) + p.auxiliary_intercept for y, p in parts.items()}
     return {y: p.weights.dot(x) + p.intercept for y, p in parts.items()}
+
+
+def averaged_scores(
+    parts: Mapping[Label, ClassWeights],
+    x: Event,
+    events: int,
+    raw: Mapping[Label, float] | None = None,
+) -> dict[Label, float]:
+    """Return by class `w . x + b`, or its part of `raw`, less its lag: see `AveragedPerceptron`.
+
+    It raises `TypeError` as `hinged.arithmetic.dot` does.
+    """
+    scores = class_scores(parts, x) if raw is None else raw
+    sums = class_scores(parts, x, auxiliary=True)
+    return {y: score - sums[y] / events for y, score in scores.items()}
 
 
 def finite_scores(scores: Mapping[Label, float]) -> bool:

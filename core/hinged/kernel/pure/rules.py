@@ -142,4 +142,6 @@ RULES = (
     "sqrt pulled",
     "pegasos pulled",
     "adagrad penalised",
+    "proximal",
+    "betting",
 )
