@@ -11,6 +11,7 @@ import functools
 import itertools
 from collections.abc import Callable, Generator, Sequence
 from typing import Any, ClassVar, Self, TypeVar
+from weakref import WeakMethod
 
 import hinged
 from hinged_service.engine.catch_up import LogFollower
@@ -107,7 +108,8 @@ class LiveModel:
         self._timeout_s = settings.append_timeout_ms / 1000
         self._loop = asyncio.get_running_loop()
         self.delayed = DelayedLabels(connection, self.keys, self._timeout_s)
-        self._snapshots = SnapshotWriter(connection, settings, name, self.keys, self._read_again)
+        on_lost = WeakMethod(self._read_again)  # without a cycle a dropped model is freed at once
+        self._snapshots = SnapshotWriter(connection, settings, name, self.keys, on_lost)
         self._follower = follower = self.follower_kind(
             connection, settings, name, entry, self.keys, replica, self.status, self._snapshots
         )
