@@ -53,7 +53,7 @@ class Parked(msgspec.Struct, gc=False):
 
 
 class ParkedModels:
-    """Parked models by name, the least recently used ones forgotten first.
+    """Parked models by name, those parked longest ago forgotten first.
 
     A model that is open again stays here: if it has not changed, it need not be packed anew.
 

@@ -227,10 +227,10 @@ class ModelRegistry:
                 self._park(name, self._live.pop(name))
 
     def _park(self, name: str, dropped: LiveModel) -> None:
-        self._freed(dropped)
         parked = dropped.park(self._parked.get(name))
         if parked is None:
             self._parked.drop(name)
+            self._freed(dropped)
         else:
             self._parked.put(name, parked)
 
