@@ -175,6 +175,21 @@ async def test_a_model_that_is_watched_is_not_parked(redis_url: str) -> None:
         assert one.registry._parked.get("m") is None
 
 
+async def test_a_model_with_a_count_of_many_bits_is_opened_from_redis(redis_url: str) -> None:
+    async with worker(redis_url, max_replicas=1) as one:
+        await one.create("other")
+        await one.create("m")
+        await one.learn("m", event(0))
+        learner: Any = (await one.registry.open("m")).state.learner
+        learner.accounting.ignored = 2**70
+        await one.learn("m", event(1))
+        await one.save("m")
+        before = known(await one.registry.open("m"))
+        await one.registry.open("other")
+        assert one.registry._parked.get("m") is None
+        assert known(await one.registry.open("m")) == before
+
+
 def test_parked_models_are_bounded_by_bytes() -> None:
     entry = IndexEntry("u", "m", spec(stream="m"), "1-0.c")
 

@@ -164,7 +164,7 @@ class Replica(Custody):
     def packed(self) -> bytes | None:
         """Return all of it but its position as bytes, to go on from by `unpacked`.
 
-        `None` if that would take long, or if others hear of what it learns.
+        `None` if that would take long or cannot be done, or if others hear of what it learns.
         """
         state = self.state
         if (
@@ -181,12 +181,14 @@ class Replica(Custody):
             changed, view = vector.take_changed(), vector.view()
             vector.put_back_changed(changed)
             vectors[name] = list(view), list(view.values()), list(changed)
-        return _pack(
-            _Packed(
-                *(self.base, self.stored, self._loaded_at, self._here(), self._saved),
-                *(self._commanded, self._marks.all, state_scalars(state), vectors),
-            )
+        packed = _Packed(
+            *(self.base, self.stored, self._loaded_at, self._here(), self._saved),
+            *(self._commanded, self._marks.all, state_scalars(state), vectors),
         )
+        try:
+            return _pack(packed)
+        except OverflowError:  # a count of an imported state may have more than 64 bits
+            return None
 
     @classmethod
     def unpacked(cls, uid: str, spec: ModelSpec, position: Position, packed: bytes) -> Self:
