@@ -149,7 +149,13 @@ class LimitSettings(_Group):
     max_replicas: int = Field(
         1_000,
         ge=1,
-        description="Models that a worker keeps in memory; the least recently used is dropped.",
+        description="Models that a worker keeps in memory; the least recently used is parked.",
+    )
+    max_parked_bytes: int = Field(
+        32 * 2**20,
+        ge=0,
+        description="Memory of a worker for small models beyond max_replicas. Such a model is "
+        "parked as bytes, about 2 kB, and open again without a read of Redis. 0: none is.",
     )
     max_live_feeds: int = Field(
         200, ge=0, description="Live feeds that may be open on a worker; then 429."

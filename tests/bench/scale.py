@@ -77,7 +77,10 @@ def measure(folder: Path, rounds: int, seconds: int, most_models: int) -> list[R
 
 
 def _many_beside_few(folder: Path, count: int, rounds: int, seconds: int) -> list[Row]:
-    """Return the ratios of `count` models to a hundredth, all in memory and a tenth of them."""
+    """Return the ratios of `count` models to a hundredth, all in memory and a tenth of them.
+
+    Each call is to any model: of the last fleet, one in ten finds its model in memory.
+    """
     few, kept = max(count // 100, MODELS_OF_FEW), max(count // 10, 1)
     rates: dict[tuple[str, str], list[float]] = {}
     scripts: dict[tuple[str, str], list[float]] = {}
@@ -98,7 +101,8 @@ def _many_beside_few(folder: Path, count: int, rounds: int, seconds: int) -> lis
         for number, call in itertools.product(range(rounds + 1), ("predict", "learn")):
             for title, (redis, worker, names) in fleets.items():
                 before = scripts_run(redis)
-                rate = rate_of([worker], [posts(call, names)], seconds, CONNECTIONS)
+                share = at_random(posts(call, names), 2 * count, number)
+                rate = rate_of([worker], [share], seconds, CONNECTIONS)
                 if number > 0:
                     rates.setdefault((title, call), []).append(rate)
                     ran = (scripts_run(redis) - before) / (rate * seconds)
@@ -180,26 +184,31 @@ def _learning_over_workers(folder: Path, size: int, rounds: int, seconds: int) -
     """Return how many times the events of one worker two workers learn, by processor time each.
 
     Calls come by a hash of their path, or to any of the workers, which hand them to the owner of
-    the stream or each learn all.
+    the stream or each learn all. Two workers apart have a Redis each and know nothing of each
+    other: what they lose is the machine's, which more processes share.
     """
     names = [f"m{n}" for n in range(MODELS_OF_WORKERS)]
     sent = posts("learn", names) if size == 1 else _arrays(names, size)
-    ways = {"one": 1, "by hash": 2, "any": 2, "any, without owners": 2}
+    ways = {"one": 1, "apart": 2, "by hash": 2, "any": 2, "any, without owners": 2}
     spent_us: dict[str, list[float]] = {way: [] for way in ways}
     with contextlib.ExitStack() as stack:
         fleets: dict[str, list[Server]] = {}
         for way, count in ways.items():
             place = folder / way.replace(", ", "-").replace(" ", "-")
             (place / "shared").mkdir(parents=True)
-            redis = stack.enter_context(RedisServer(place))
+            apart = count if way == "apart" else 1
+            stores = [stack.enter_context(RedisServer(place / str(n))) for n in range(apart)]
             owners = "auto" if way == "any" else "off"
             shared = {"HINGED_METRICS_DIR": str(place / "shared"), "HINGED_OWNERS": owners}
-            fleets[way] = [Server(SERVE, 1, **shared, **_patient(redis)) for _ in range(count)]
+            fleets[way] = [
+                Server(SERVE, 1, **shared, **_patient(stores[n % apart])) for n in range(count)
+            ]
             stack.enter_context(running(*fleets[way]))
-            made(fleets[way][0], names)
+            for worker in fleets[way][:apart]:
+                made(worker, names)
         for number, (way, workers) in itertools.product(range(rounds + 1), fleets.items()):
             of_one = [[post for post in sent if _hash(post[0]) == n] for n in range(2)]
-            shares = of_one if way == "by hash" else [sent] * len(workers)
+            shares = of_one if way in ("apart", "by hash") else [sent] * len(workers)
             before_s = sum(worker.cpu_s() for worker in workers)
             rate = rate_of(workers, shares, seconds, CONNECTIONS) * size
             if number > 0:
@@ -298,6 +307,11 @@ def posts(call: str, names: Sequence[str]) -> list[Post]:
     total = max(len(sent), len(names))
     paths = [f"/v1/models/{name}/{call}" for name in names]
     return [(paths[n % len(paths)], sent[n % len(sent)]) for n in range(total)]
+
+
+def at_random(sent: Sequence[Post], count: int, seed: int) -> list[Post]:
+    """Return so many of the calls, each any of them: a model does not come back in its turn."""
+    return random.Random(seed).choices(sent, k=count)
 
 
 def array_posts(width: int, size: int) -> list[Post]:

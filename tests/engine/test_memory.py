@@ -91,6 +91,7 @@ def _thawed() -> Iterator[None]:
 @pytest.fixture
 def few(own_server: RedisServer) -> Iterator[tuple[Service, Caller]]:
     settings: dict[str, Any] = {"max_replicas": REPLICAS, "housekeeping_ms": 20}
+    settings["max_parked_bytes"] = 10_000
     with Service(own_server.url, **settings) as service:
         call = Caller(service.port)
         call("PUT", "/v1/models/first", SPEC, 201)

@@ -54,7 +54,7 @@ async def test_a_model_opened_at_once_equals_one_read_in_pieces(redis_url: str, 
 async def test_a_model_known_before_is_opened_in_one_round_trip(
     redis_url: str, db: redis.Redis
 ) -> None:
-    async with worker(redis_url, max_replicas=1) as one:
+    async with worker(redis_url, max_replicas=1, max_parked_bytes=0) as one:
         for name in ("m", "other"):
             await one.create(name)
         for n in range(3):
@@ -84,7 +84,8 @@ async def test_a_large_model_is_read_in_pieces(redis_url: str, db: redis.Redis) 
 async def test_an_entry_that_changed_since_it_was_read_is_read_again(
     redis_url: str, db: redis.Redis
 ) -> None:
-    async with worker(redis_url, max_replicas=1) as one, worker(redis_url) as two:
+    unparked = {"max_replicas": 1, "max_parked_bytes": 0}
+    async with worker(redis_url, **unparked) as one, worker(redis_url) as two:
         half = IndexEntry(uid="half", stream="made", fold=spec(stream="made"))
         assert await index.enter(two.connection, "made", half, 10)
         with pytest.raises(NotFound):

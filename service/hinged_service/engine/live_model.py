@@ -11,6 +11,7 @@ import functools
 import itertools
 from collections.abc import Callable, Generator, Sequence
 from typing import Any, ClassVar, Self, TypeVar
+from weakref import WeakMethod
 
 import hinged
 from hinged_service.engine.catch_up import LogFollower
@@ -22,6 +23,7 @@ from hinged_service.engine.freshness import Freshness
 from hinged_service.engine.group_commit import GroupCommit
 from hinged_service.engine.long_work import at_once, in_parts, result_in_parts
 from hinged_service.engine.model_checkpoints import ModelCheckpoints
+from hinged_service.engine.parked import Parked
 from hinged_service.engine.predictions import Answering, Predictions, checking
 from hinged_service.engine.refusals import COUNTED, refused_by_model
 from hinged_service.engine.replica import Replica, Watcher
@@ -107,7 +109,8 @@ class LiveModel:
         self._timeout_s = settings.append_timeout_ms / 1000
         self._loop = asyncio.get_running_loop()
         self.delayed = DelayedLabels(connection, self.keys, self._timeout_s)
-        self._snapshots = SnapshotWriter(connection, settings, name, self.keys, self._read_again)
+        on_lost = WeakMethod(self._read_again)  # without a cycle a dropped model is freed at once
+        self._snapshots = SnapshotWriter(connection, settings, name, self.keys, on_lost)
         self._follower = follower = self.follower_kind(
             connection, settings, name, entry, self.keys, replica, self.status, self._snapshots
         )
@@ -159,6 +162,45 @@ class LiveModel:
                 raise set_aside_for(error) from error
         await model.freshness.read_for(_OPEN_S)
         return model
+
+    @classmethod
+    def unparked(
+        cls,
+        connection: Connection,
+        settings: Settings,
+        name: str,
+        parked: Parked,
+        producer: str,
+        sequence: itertools.count[int],
+    ) -> Self:
+        """Return a parked model as it was; what changed since is read at its next use."""
+        entry = parked.entry
+        kind = cls.follower_kind.replica_kind
+        replica = kind.unpacked(entry.uid, entry.fold, parked.position, parked.state)
+        replica.unsaved_since_s = parked.unsaved_since_s
+        model = cls(connection, settings, name, entry, replica, producer, sequence)
+        model._snapshots.kept = parked.kept
+        follower = model._follower
+        follower.seen, follower.in_trouble = parked.seen, False
+        model.status.change(Status.LIVE)
+        return model
+
+    def park(self, before: Parked | None) -> Parked | None:
+        """Return what it takes to go on from here, given what it was made of, if it was parked.
+
+        `None` if that is not kept: the model is large, not sound, or watched.
+        """
+        follower, replica = self._follower, self._follower.replica
+        if follower.in_trouble or not self.status.caught_up:
+            return None
+        unchanged = before is not None and before.is_state_of(replica)
+        state = before.state if before is not None and unchanged else replica.packed()
+        if state is None:
+            return None
+        return Parked(
+            *(self.entry, replica.position, replica.stored, follower.seen),
+            *(self._snapshots.kept, replica.unsaved_since_s, state),
+        )
 
     def _read_again(self, lost: Replica) -> None:
         self.freshness.read_again(lost)

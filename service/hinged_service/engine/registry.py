@@ -13,6 +13,7 @@ from hinged_service.engine.aliases import Aliases
 from hinged_service.engine.auto_promotion import Switching
 from hinged_service.engine.live_model import LiveModel
 from hinged_service.engine.lost_entries import recovered
+from hinged_service.engine.parked import ParkedModels
 from hinged_service.errors import ModelGone, NotFound, SetAside, Unavailable
 from hinged_service.model.index_entry import Alias, IndexEntry
 from hinged_service.server.memory import give_back
@@ -54,6 +55,7 @@ class ModelRegistry:
         self._producer = secrets.token_hex(8)
         self._sequence = itertools.count(1)
         self._live: OrderedDict[str, LiveModel] = OrderedDict()
+        self._parked = ParkedModels(settings.max_parked_bytes)
         self.aliases = Aliases(
             connection,
             settings.max_staleness_ms / 1000,
@@ -79,11 +81,24 @@ class ModelRegistry:
             task.result()
 
     def live(self, name: str) -> LiveModel | None:
-        """Return the model if it is open here; the fast way of the hot calls."""
+        """Return the model if it is open or parked here; the fast way of the hot calls."""
         live_model = self._live.get(name)
-        if live_model is None or live_model.status.ended:
+        if live_model is None:
+            return self._unparked(name)
+        if live_model.status.ended:
             return None
         self._live.move_to_end(name)
+        return live_model
+
+    def _unparked(self, name: str) -> LiveModel | None:
+        """Open a parked model, `None` if there is none."""
+        parked = self._parked.get(name)
+        if parked is None:
+            return None
+        live_model = self._live[name] = LiveModel.unparked(
+            *(self.connection, self._settings, name, parked, self._producer, self._sequence)
+        )
+        self._forget_some()
         return live_model
 
     @property
@@ -151,6 +166,7 @@ class ModelRegistry:
             return live_model
         if entry is None or entry.deleting or entry.base is None:
             self._live.pop(name, None)
+            self._parked.drop(name)
             raise NotFound(f"There is no model {name!r}. Create it with PUT /v1/models/{name}.")
         now_s = asyncio.get_running_loop().time()
         self._aside = {uid: why for uid, why in self._aside.items() if now_s < why[1]}
@@ -208,7 +224,15 @@ class ModelRegistry:
         idle = ((name, a) for name, a in itertools.islice(self._live.items(), 64) if a.idle)
         for name, live_model in list(itertools.islice(idle, excess)):
             if not live_model.save_before_leaving():  # else it goes when it is saved
-                self._freed(self._live.pop(name))
+                self._park(name, self._live.pop(name))
+
+    def _park(self, name: str, dropped: LiveModel) -> None:
+        parked = dropped.park(self._parked.get(name))
+        if parked is None:
+            self._parked.drop(name)
+            self._freed(dropped)
+        else:
+            self._parked.put(name, parked)
 
     @staticmethod
     def _freed(dropped: LiveModel) -> None:
@@ -220,6 +244,7 @@ class ModelRegistry:
         """Drop a model that turned out to be gone; any of that name if none is given."""
         if live_model is None or self._live.get(name) is live_model:
             dropped = self._live.pop(name, None)
+            self._parked.drop(name)
             if dropped is not None:
                 dropped.stop_saving()
                 self._freed(dropped)

@@ -6,8 +6,9 @@ The file is long: all that moves a replica, whose parts must not be seen apart.
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import msgspec
 
@@ -23,6 +24,7 @@ from hinged_service.store.followers import Retention
 from hinged_service.store.log_types import Entry
 from hinged_service.store.snapshot import Loaded, Saved, Snapshot
 from hinged_service.wire import codec
+from hinged_service.wire.codec import StoredState
 from hinged_service.wire.copies import copied
 from hinged_service.wire.decoding import completed, parse_joined, parse_log
 from hinged_service.wire.events import Event, Joined
@@ -61,6 +63,27 @@ class AppliedEntry(NamedTuple):
 Watcher = Callable[[AppliedEntry], None]
 
 
+class _Packed(msgspec.Struct, array_like=True, gc=False):
+    """A replica but for its position, as `Replica.packed` keeps it.
+
+    `vectors` are names, values and changed names; the rest is named as in `Replica`.
+    """
+
+    base: str
+    stored: str
+    loaded_at: str
+    here: Mark
+    saved: Mark
+    commanded: EntryId
+    marks: list[Mark]
+    scalars: dict[str, Any]
+    vectors: dict[str, tuple[list[Any], list[float], list[Any]]]
+
+
+_pack = msgspec.msgpack.Encoder().encode
+_unpack = msgspec.msgpack.Decoder(_Packed).decode
+
+
 class Replica(Custody):
     """A model's state at a position of its log.
 
@@ -96,6 +119,8 @@ class Replica(Custody):
         Called with every entry that is applied.
     awaited_upgrade
         The pending upgrade: set until its log entry has been applied.
+    unsaved_since_s
+        When, on the loop's clock, the oldest change that no snapshot holds was seen.
 
     Raises
     ------
@@ -106,8 +131,8 @@ class Replica(Custody):
 
     __slots__ = (
         *("_commanded", "_complete", "_loaded_at", "_marks", "_saved", "_spec"),
-        *("_unsaved_since_s", "awaited_upgrade", "base", "log_bytes", "log_events", "position"),
-        *("shown", "stored", "takes_gathered", "uid", "watchers"),
+        *("awaited_upgrade", "base", "log_bytes", "log_events", "position", "shown", "stored"),
+        *("takes_gathered", "uid", "unsaved_since_s", "watchers"),
     )
 
     def __init__(self, uid: str, spec: ModelSpec, loaded: Loaded, complete: bool = True) -> None:
@@ -133,8 +158,54 @@ class Replica(Custody):
         mark = loaded.mark or self._marks.last or Mark("0-0", 0, 0)
         self.log_bytes, self.log_events = mark.bytes, mark.events
         self._saved = mark
-        self._unsaved_since_s: float | None = None
+        self.unsaved_since_s: float | None = None
         self._commanded = loaded.position.order
+
+    def packed(self) -> bytes | None:
+        """Return all of it but its position as bytes, to go on from by `unpacked`.
+
+        `None` if that would take long or cannot be done, or if others hear of what it learns.
+        """
+        state = self.state
+        if (
+            state is AWAY
+            or self.watchers
+            or state.on_answer is not None
+            or state.replaced
+            or self.awaited_upgrade is not None
+            or not (self._complete and self._spec.needs_no_import and self.saves_quickly(full=True))
+        ):
+            return None
+        vectors = {}
+        for name, vector in state.vectors().items():
+            changed, view = vector.take_changed(), vector.view()
+            vector.put_back_changed(changed)
+            vectors[name] = list(view), list(view.values()), list(changed)
+        packed = _Packed(
+            *(self.base, self.stored, self._loaded_at, self._here(), self._saved),
+            *(self._commanded, self._marks.all, state_scalars(state), vectors),
+        )
+        try:
+            return _pack(packed)
+        except OverflowError:  # a count of an imported state may have more than 64 bits
+            return None
+
+    @classmethod
+    def unpacked(cls, uid: str, spec: ModelSpec, position: Position, packed: bytes) -> Self:
+        """Return the replica at a position that `packed` gave there."""
+        kept = _unpack(packed)
+        intern = sys.intern  # models of one kind have the same names
+        values: dict[str, dict[Any, float]] = {
+            vector: dict(zip(map(intern, names), numbers, strict=True))
+            for vector, (names, numbers, _) in kept.vectors.items()
+        }
+        state = StoredState(position, kept.scalars, {}, kept.marks)
+        replica = cls(uid, spec, Loaded(position, state, values, kept.here))
+        for name, vector in replica.state.vectors().items():
+            vector.put_back_changed(map(intern, kept.vectors[name][2]))
+        replica.base, replica.stored, replica._loaded_at = kept.base, kept.stored, kept.loaded_at
+        replica._saved, replica._commanded = kept.saved, kept.commanded
+        return replica
 
     def show(self) -> str:
         """Return the position as text, written once for all that ask at it."""
@@ -288,9 +359,9 @@ class Replica(Custody):
         if stored != self.stored:
             self.stored = stored
             self._saved = saved
-            self._unsaved_since_s = None
+            self.unsaved_since_s = None
         if self._complete and EntryId.of(stored) >= self.position.order:
-            self._unsaved_since_s = None
+            self.unsaved_since_s = None
             for vector in self.state.vectors().values():
                 vector.take_changed()
             self.base = self.position.id
@@ -308,9 +379,9 @@ class Replica(Custody):
         """
         if self.state is AWAY or (self._complete and self.stored == self.position.id):
             return False
-        if self._unsaved_since_s is None:
-            self._unsaved_since_s = now_s
-        age_s = now_s - self._unsaved_since_s
+        if self.unsaved_since_s is None:
+            self.unsaved_since_s = now_s
+        age_s = now_s - self.unsaved_since_s
         events, size = self.log_events - self._saved.events, self.log_bytes - self._saved.bytes
         due = (
             events >= settings.snapshot_every_events
@@ -335,7 +406,7 @@ class Replica(Custody):
 
     def unsaved_s(self, now_s: float) -> float:
         """Return the age in seconds of the oldest change that no snapshot holds, 0 if none."""
-        since_s = self._unsaved_since_s
+        since_s = self.unsaved_since_s
         return 0.0 if since_s is None or self.is_saved() else now_s - since_s
 
     def changed_names(self) -> int:

@@ -22,6 +22,11 @@ class LogMarks:
         self._marks = list(marks)
 
     @property
+    def all(self) -> list[Mark]:
+        """The marks, the oldest first."""
+        return self._marks
+
+    @property
     def last(self) -> Mark | None:
         """The latest mark."""
         return self._marks[-1] if self._marks else None

@@ -49,8 +49,8 @@ class SnapshotWriter:
     Parameters
     ----------
     on_lost
-        Called when the log no longer contains the replica's position, or the model was handed
-        over to another version.
+        Returns what is called when the log no longer contains the replica's position, or the model
+        was handed over to another version; `None` if there is nothing to call any more.
 
     Attributes
     ----------
@@ -70,7 +70,7 @@ class SnapshotWriter:
         settings: SnapshotSettings,
         name: str,
         keys: ModelKeys,
-        on_lost: Callable[[Replica], None],
+        on_lost: Callable[[], Callable[[Replica], None] | None],
     ) -> None:
         self._connection = connection
         self._settings = settings
@@ -136,7 +136,7 @@ class SnapshotWriter:
             if saved in ("later", "incomplete"):
                 self._not_before_s = self._loop.time() + _PAUSE_S
             if saved in ("lost", "other"):
-                self._on_lost(replica)
+                self._tell_of_loss(replica)
             changes.leave(key, logger, "model %s: snapshots are saved again", self._name)
         except ServiceError:  # the names stay marked; the next append or read tells the log
             self._not_before_s = self._loop.time() + _PAUSE_S
@@ -154,6 +154,11 @@ class SnapshotWriter:
             )
         finally:
             self._task = None
+
+    def _tell_of_loss(self, replica: Replica) -> None:
+        on_lost = self._on_lost()
+        if on_lost is not None:
+            on_lost(replica)
 
     async def _save_once(self, replica: Replica, full: bool) -> Saved:
         tracing = self._connection.observer.tracing

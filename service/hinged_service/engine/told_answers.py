@@ -133,7 +133,7 @@ class ToldAnswers:
         connection, settings, keys = follower.connection, follower.settings, follower.keys
         status = ModelStatus()
         status.change(Status.CATCHING_UP)
-        snapshots = SnapshotWriter(connection, settings, follower.name, keys, lambda _: None)
+        snapshots = SnapshotWriter(connection, settings, follower.name, keys, lambda: None)
         snapshots.stop()
         other = LogFollower(
             connection, settings, follower.name, follower.entry, keys, replica, status, snapshots

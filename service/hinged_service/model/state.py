@@ -94,7 +94,7 @@ class ModelState:
 
     __slots__ = (
         *("_at_once", "_budget", "_exclusion", "_limits", "_looks_closely", "_may_be_wide"),
-        *("_on_taught", "_place", "_plain", "_spec", "_step", "_teach", "_teach_plainly"),
+        *("_on_taught", "_place", "_plain", "_spec", "_teach", "_teach_plainly"),
         *("_vectors", "accepts_non_numeric", "answers", "balance", "can_reject_features"),
         *("configured", "delay_ms", "detected", "detections", "drift", "events", "excluded"),
         *("frozen", "history", "judged", "labelled", "learner", "longest_delay_ms", "metrics"),
@@ -122,7 +122,6 @@ class ModelState:
         self.replaced = False
         self._on_taught: OnTaught | None = None
         self.on_answer: OnAnswer | None = None
-        self._step = self._progress
         self._place = ("", 0)
         self.renew()
         by_score = isinstance(self.learner, hinged.BinaryLinearClassifier)
@@ -173,7 +172,6 @@ class ModelState:
         """Call `on_answer` from now on with the answer to every event before it is learned."""
         self.on_answer = on_answer
         self._plain = self._plain and on_answer is None
-        self._step = self._progress if on_answer is None else self._answer_and_progress
 
     def _link(self) -> None:
         learn = self.learner.predict_learn_one
@@ -236,6 +234,7 @@ class ModelState:
         excluded = exclusion is not None and exclusion.has_entry(entry_id)
         numbers = not self.accepts_non_numeric
         plain = self._plain
+        step = self._progress if self.on_answer is None else self._answer_and_progress
         budget = self._budget  # of plain events none puts another learner in place
         due = self.history.due
         results: list[Result] = []
@@ -263,7 +262,7 @@ class ModelState:
                         outcome = self._teach_plainly(event.x, known, event.w)
                     else:
                         self._place = entry_id, number
-                        outcome = self._step(event, known)
+                        outcome = step(event, known)
                     count = self.events = self.events + 1
                     self.judged += event.w > 0.0 and outcome.y_pred is not None
                     self.mistakes += outcome.mistake
