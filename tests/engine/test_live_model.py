@@ -250,3 +250,21 @@ async def test_what_waits_behind_a_batch_that_ends_the_model_is_refused_with_it(
             await other.learn("m", event(n))
         assert fold_of(db)["events"] == 3, "what was refused was not learned"
         assert await other.state("m") == fold_of(db)
+
+
+@pytest.mark.parametrize(
+    ("age_s", "may_predict", "is_read"), [(50, True, False), (80, True, True), (101, False, False)]
+)
+async def test_a_replica_is_read_again_before_predictions_have_to_wait(
+    redis_url: str, age_s: float, may_predict: bool, is_read: bool
+) -> None:
+    async with worker(redis_url, max_staleness_ms=100_000) as one:
+        await one.create("m")
+        await one.learn("m", event(0))
+        live_model = await one.open("m")
+        freshness, now_s = live_model.freshness, asyncio.get_running_loop().time()
+        live_model._follower.seen.pulse.at_s = now_s - age_s
+        assert live_model.can_predict_now(10) is may_predict
+        assert (freshness._reading is not None) is is_read
+        if is_read:
+            await until(lambda: freshness.age_s() < 50)

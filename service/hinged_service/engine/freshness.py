@@ -15,6 +15,9 @@ from hinged_service.wire.position import Position
 
 __all__ = ["Freshness"]
 
+_EARLY = 0.75
+"""Part of the allowed age from which a replica is read again beside its predictions."""
+
 
 class Freshness:
     """The age of a model's replica, and the reads that bring it up to date.
@@ -23,6 +26,9 @@ class Freshness:
     ----------
     limit_s
         Age in seconds up to which the replica serves predictions unasked.
+    early_s
+        Age in seconds from which it is read again beside them, so that it does not reach the
+        limit while there are predictions: none of them waits.
 
     """
 
@@ -32,6 +38,7 @@ class Freshness:
         self._commit = commit
         self._status = follower.status
         self.limit_s = settings.max_staleness_ms / 1000
+        self.early_s = _EARLY * self.limit_s
         self._read_wait_s = settings.read_wait_ms / 1000
         self._at_least_s = settings.at_least_timeout_ms / 1000
         self._reading: asyncio.Future[None] | None = None
@@ -107,15 +114,25 @@ class Freshness:
         if self.age_s() <= self.limit_s:
             return
         await self.ensure_caught_up()
+        reader = self._reader()
+        wait_s = 0.0 if self._status.now is Status.STALE else self._read_wait_s
+        await asyncio.wait([reader], timeout=wait_s)
+        if self._status.ended:
+            raise ModelGone
+
+    def refresh_early(self) -> None:
+        """Begin to read the log, unless that is under way or Redis was away a moment ago."""
+        if self._status.now is Status.LIVE:
+            self._reader()
+
+    def _reader(self) -> asyncio.Future[None]:
+        """Return the read that is under way, begun now if there is none."""
         reader = self._reading
         if reader is None:
             traced = self._follower.traced("catch up", self._refresh())
             reader = self._reading = asyncio.ensure_future(traced)
             reader.add_done_callback(self._done_reading)
-        wait_s = 0.0 if self._status.now is Status.STALE else self._read_wait_s
-        await asyncio.wait([reader], timeout=wait_s)
-        if self._status.ended:
-            raise ModelGone
+        return reader
 
     async def _refresh(self) -> None:
         """Read the log, unless its server says that it did not change."""

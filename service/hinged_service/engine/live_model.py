@@ -385,13 +385,14 @@ class LiveModel:
         return self.predict_now(questions, stale_s, most)
 
     def can_predict_now(self, size: int) -> bool:
-        """Tell whether `size` bytes of questions need no wait and no look at the log."""
-        follower = self._follower
-        return (
-            self._loop.time() - follower.seen.pulse.at_s <= self.freshness.limit_s
-            and size <= follower.pace.few
-            and not follower.replica.taken
-        )
+        """Tell whether `size` bytes of questions need no wait; look at the log soon if need be."""
+        follower, freshness = self._follower, self.freshness
+        age_s = self._loop.time() - follower.seen.pulse.at_s
+        if age_s > freshness.early_s:
+            if age_s > freshness.limit_s:
+                return False
+            freshness.refresh_early()
+        return size <= follower.pace.few and not follower.replica.taken
 
     def predict_now(
         self, questions: Sequence[Question], stale_s: float | None = None, most: int = USUAL
