@@ -5,8 +5,8 @@ The file is long: all that moves a replica, whose parts must not be seen apart.
 
 from __future__ import annotations
 
+import functools
 import logging
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
@@ -82,6 +82,12 @@ class _Packed(msgspec.Struct, array_like=True, gc=False):
 
 _pack = msgspec.msgpack.Encoder().encode
 _unpack = msgspec.msgpack.Decoder(_Packed).decode
+
+
+@functools.lru_cache(4_096)  # `sys.intern` would keep the names of users for ever on Python 3.12
+def _shared(name: str) -> str:
+    """Return the first of equal names: models of one kind have the same."""
+    return name
 
 
 class Replica(Custody):
@@ -194,15 +200,14 @@ class Replica(Custody):
     def unpacked(cls, uid: str, spec: ModelSpec, position: Position, packed: bytes) -> Self:
         """Return the replica at a position that `packed` gave there."""
         kept = _unpack(packed)
-        intern = sys.intern  # models of one kind have the same names
         values: dict[str, dict[Any, float]] = {
-            vector: dict(zip(map(intern, names), numbers, strict=True))
+            vector: dict(zip(map(_shared, names), numbers, strict=True))
             for vector, (names, numbers, _) in kept.vectors.items()
         }
         state = StoredState(position, kept.scalars, {}, kept.marks)
         replica = cls(uid, spec, Loaded(position, state, values, kept.here))
         for name, vector in replica.state.vectors().items():
-            vector.put_back_changed(map(intern, kept.vectors[name][2]))
+            vector.put_back_changed(map(_shared, kept.vectors[name][2]))
         replica.base, replica.stored, replica._loaded_at = kept.base, kept.stored, kept.loaded_at
         replica._saved, replica._commanded = kept.saved, kept.commanded
         return replica
