@@ -271,9 +271,7 @@ class ModelLifecycle(ModelRecovery):
         if not await index.enter(self._connection, name, entry, self._settings.max_models):
             raise Conflict(f"The name {name!r} is taken. Choose another one.")
         await checkpoints.enter(self._connection, keys, made, "", staged)
-        finished = None
-        with contextlib.suppress(NotFound):  # its checkpoint went with the model
-            finished = await self.finish_creation(name, entry)
+        finished = await self.finish_creation(name, entry)
         if finished is None:
             raise Conflict("The model was deleted while it was imported.")
         return finished
@@ -325,7 +323,10 @@ class ModelLifecycle(ModelRecovery):
         try:
             position = await self._register(keys, entry)
         except (Conflict, NotFound):
-            await index.compare_and_set(self._connection, name, entry, None)
+            if await index.compare_and_set(self._connection, name, entry, None):
+                raise
+            if await self._present(name, entry) is None:
+                return None  # what it starts with went with it
             raise
         finished = entry.with_base(str(position))
         model = keys.model(entry.uid)

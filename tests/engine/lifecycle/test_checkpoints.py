@@ -272,6 +272,27 @@ async def test_a_model_deleted_while_it_is_imported_is_a_conflict_and_leaves_not
     assert not [key for key in db.keys("*{far}*") if db.ttl(key) == -1]
 
 
+async def test_a_copy_deleted_while_it_is_made_is_made_again(
+    one: Worker, two: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The caller does not hear of a checkpoint that it never named."""
+    await one.create("m", **SCALED)
+    await one.learn("m", event(1))
+    find = checkpoints.find
+    found: list[Any] = []
+
+    async def late_find(*args: Any) -> Any:
+        if not found:
+            found.append(args)
+            await two.lifecycle.delete("copy")
+        return await find(*args)
+
+    monkeypatch.setattr(checkpoints, "find", late_find)
+    await one.create("copy", start={"model": "m"}, **SCALED)
+    assert found
+    assert live(await two.read("copy")) == live(await one.read("m"))
+
+
 async def test_a_checkpoint_that_is_deleted_while_it_is_read_is_not_found(
     one: Worker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
