@@ -210,9 +210,12 @@ class TimeoutSettings(_Group):
 class SnapshotSettings(_Group):
     """Snapshots of models, and the log kept behind them."""
 
-    snapshot_every_events: int = Field(10_000, ge=1, description="Events that make a snapshot due.")
+    snapshot_every_events: int = Field(50_000, ge=1, description="Events that make a snapshot due.")
     snapshot_every_names: int = Field(
-        5_000, ge=1, description="Changed weights that make a snapshot due."
+        5_000,
+        ge=1,
+        description="Changed weights that make a snapshot due, of a model that has more of them "
+        "than it changes each second.",
     )
     snapshot_every_byte_s: int = Field(
         2**20,

@@ -214,7 +214,7 @@ async def test_snapshots_come_by_number_of_events_changed_names_and_age(
 ) -> None:
     changes: dict[str, Any] = {
         "events": {"snapshot_every_events": 5},
-        "names": {"snapshot_every_names": 4},
+        "names": {"snapshot_every_names": 4, "housekeeping_ms": 10},
         "age": {"snapshot_every_ms": 50, "housekeeping_ms": 10},
         "bytes": {"snapshot_every_byte_s": 1_000, "housekeeping_ms": 10},
         "retention": {"retention_bytes": 500, "housekeeping_ms": 10},

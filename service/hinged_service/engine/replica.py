@@ -381,6 +381,8 @@ class Replica(Custody):
         One costs as much as to fold dozens of events, so it waits for many of them: the less of
         the log it would save to fold again, the older that may be. A command does not wait: a
         checkpoint that it restores is kept until then. Nor does what replaces a damaged snapshot.
+        Many changed names do not either, while the model has more than it changes each second:
+        else one snapshot of all of them each second writes less.
         """
         if self.state is AWAY or (self._complete and self.stored == self.position.id):
             return False
@@ -401,7 +403,7 @@ class Replica(Custody):
                     or (kept.events is not None and events >= kept.events)
                 )
             )
-            or self.changed_names() >= settings.snapshot_every_names
+            or settings.snapshot_every_names <= self.changed_names() <= age_s * self._names()
         )
         return due and not self.is_saved()
 
@@ -420,6 +422,9 @@ class Replica(Custody):
         for vector in self.state.vectors().values():
             count += vector.changed_count()
         return count
+
+    def _names(self) -> int:
+        return sum(map(len, self.state.vectors().values()))
 
     def saves_quickly(self, full: bool) -> bool:
         """Tell whether a snapshot of the state is taken within a moment."""
