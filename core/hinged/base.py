@@ -18,7 +18,7 @@ from hinged.vector import Event, Features
 
 __all__ = ["INTERCEPT", "Contributions", "LinearClassifier"]
 
-_outcome = tuple.__new__  # what `Outcome._make` does, without a frame of Python
+outcome_of = tuple.__new__  # what `Outcome._make` does, without a frame of Python
 
 
 class _Name(enum.Enum):
@@ -188,7 +188,7 @@ class LinearClassifier(base.MiniBatchClassifier):
         What was predicted before learning, and what learning did.
 
         """
-        return _outcome(Outcome, self._learn(x, y, w))
+        return outcome_of(Outcome, self._learn(x, y, w))
 
     def learn_many(self, X: frames.Frame, y: frames.Series, w: float | frames.Series = 1.0) -> None:
         """Learn the rows of a frame one after the other.

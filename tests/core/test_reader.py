@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from hinged import LinearClassifier
+from hinged import BinaryLinearClassifier, LinearClassifier
 from hinged.kernel import is_compiled, read_events
 from tests.core.conftest import BINARY, MULTICLASS
 
@@ -67,6 +67,39 @@ def test_what_was_read_is_learned_like_a_dictionary(kind: LinearClassifier) -> N
     assert [state.partition("'vectors'")[0] for state in states[:1]] == [
         state.partition("'vectors'")[0] for state in states[1:]
     ]
+
+
+@pytest.mark.parametrize(
+    "kind", [kind for kind in BINARY if isinstance(kind, BinaryLinearClassifier)], ids=repr
+)
+def test_a_run_is_learned_like_its_events(kind: BinaryLinearClassifier) -> None:
+    draw, sent = random.Random(3), events([True, False, 1, 0], seed=2)
+    if "uncapped" in repr(kind):
+        sent = [{**event, "w": min(1, event.get("w", 1))} for event in sent]
+    read = read_events(json.dumps(sent).encode(), Made, True)
+    assert read is not None
+    xs, ys, ws = ([getattr(one, name) for one in read] for name in "xyw")
+    models = copy.deepcopy(kind), copy.deepcopy(kind)
+    at = taken = 0
+    while at < len(read):
+        end, names = at + draw.randrange(1, 40), draw.choice([3, 30, 10**9])
+        run = models[0].predict_learn_run(xs, ys, ws, at, end, names)
+        assert len(run) <= end - at
+        assert sum(map(len, xs[at : at + len(run)])) <= names
+        taken += len(run)
+        if not run:  # the event is not ordinary, or has too many names
+            run = [models[0].predict_learn_one(xs[at], ys[at], ws[at])]
+        for told in run:
+            x = dict(xs[at])
+            assert repr(told) == repr(models[1].predict_learn_one(x, ys[at], ws[at]))
+            at += 1
+    states = [repr(model.get_state()) for model in models]
+    assert states[0].partition("'vectors'")[0] == states[1].partition("'vectors'")[0]
+    vectors = [model.get_state()["vectors"] for model in models]
+    assert [list(v.view().items()) for v in vectors[0].values()] == [
+        list(v.view().items()) for v in vectors[1].values()
+    ]
+    assert taken > 40 or not kind._rule or kind.initial_weights is not None
 
 
 def read(text: str) -> Any:

@@ -282,6 +282,40 @@ cdef class BinaryCore:
             released(event)
             self._keep(&given)
 
+    def _learn_run(
+        self, list xs, list ys, list ws, Py_ssize_t at, Py_ssize_t end, Py_ssize_t names
+    ):
+        """Learn events that were read, from `at` on as long as they are ordinary; return outcomes."""
+        cdef Event *event
+        cdef Told told
+        cdef Given given
+        cdef list found = []
+        cdef Storage second = self._given(&given), third = self._third()
+        if not given.ordinary:
+            return found
+        try:
+            for at in range(at, min(end, len(xs), len(ys), len(ws))):
+                x, y, w = xs[at], ys[at], ws[at]
+                if not (
+                    type(x) is ReadFeatures and (y is True or y is False) and type(w) is float
+                ):
+                    break
+                names -= (<ReadFeatures>x).count
+                if names < 0:
+                    break
+                event = gathered_before(x)
+                try:
+                    if not self._learned(
+                        event, 1.0 if y is True else -1.0, w, &told, &given, second, third
+                    ):
+                        break
+                finally:
+                    released(event)
+                found.append((told.positive, told.score, told.mistake, told.updated, told.loss))
+        finally:
+            self._keep(&given)
+        return found
+
     cdef bint _learn_event(self, Event *event, double target, double w, Told *told) except -1:
         """Learn an event; return whether it was ordinary, else nothing has changed."""
         cdef Given given

@@ -9,10 +9,11 @@ The file is long: one class, as an event moves all its parts and counters togeth
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import hinged
+from hinged.kernel import is_compiled
 from hinged.temperature import Temperature
 from hinged.vector import saturated
 from hinged_service.evaluation.drift import Drift
@@ -37,6 +38,10 @@ OnAnswer = Callable[[str, int, Prediction], None]
 """Takes the id of a log entry, the number of an event in it, and the answer before learning it."""
 OnTaught = Callable[[Features, Label, float, hinged.Outcome], None]
 """Takes features, label and weight as the learner is taught them, and the outcome."""
+Columns = tuple[Sequence[Features], Sequence[Label | None], Sequence[float]]
+"""Features, learner's label and sample weight of some events."""
+_LEAST_RUN = 4
+"""Events for which it pays to learn them at once."""
 
 
 class ModelState:
@@ -93,8 +98,8 @@ class ModelState:
     """
 
     __slots__ = (
-        *("_at_once", "_budget", "_exclusion", "_limits", "_looks_closely", "_may_be_wide"),
-        *("_on_taught", "_place", "_plain", "_spec", "_teach", "_teach_plainly"),
+        *("_at_once", "_budget", "_by_runs", "_exclusion", "_limits", "_looks_closely"),
+        *("_may_be_wide", "_on_taught", "_place", "_plain", "_spec", "_teach", "_teach_plainly"),
         *("_vectors", "accepts_non_numeric", "answers", "balance", "can_reject_features"),
         *("configured", "delay_ms", "detected", "detections", "drift", "events", "excluded"),
         *("frozen", "history", "judged", "labelled", "learner", "longest_delay_ms", "metrics"),
@@ -176,6 +181,8 @@ class ModelState:
     def _link(self) -> None:
         learn = self.learner.predict_learn_one
         bare = self._on_taught is None and self.balance is None
+        by_sign = isinstance(self.learner, hinged.BinaryLinearClassifier)
+        self._by_runs = is_compiled and bare and by_sign and self.temperature is None
         self._teach = learn if bare else self._teach_and_tell
         self._teach_plainly = self._teach if self.temperature is None else self._teach_and_calibrate
 
@@ -230,6 +237,60 @@ class ModelState:
         One per event. A rejection is counted and changes nothing else.
 
         """
+        events = list(events)
+        runs = self._by_runs and self._plain and len(events) >= _LEAST_RUN
+        if not runs or self.frozen or self._exclusion or skip or late:
+            return self._learn_each(events, skip, entry_id, late, first)
+        columns, single = self._columns(events), 1
+        results: list[Result] = []
+        while (at := len(results)) < len(events):
+            run: Sequence[Result] = self._learn_run(columns, at, entry_id)
+            if not run:  # after each such event look for a run less often
+                run = self._learn_each(events[at : at + single], skip, entry_id, late, first + at)
+                single *= 2
+            results += run
+        return results
+
+    def _columns(self, events: Sequence[Event | None]) -> Columns:
+        """Return what is learned of each event; the columns end before one that is not there."""
+        target = self.answers.target
+        xs, ys, ws = [], [], []
+        for event in events:
+            if event is None:
+                break
+            xs.append(event.x)
+            ys.append(target(event.y))
+            ws.append(event.w)
+        return xs, ys, ws
+
+    def _learn_run(self, columns: Columns, at: int, entry_id: str) -> list[hinged.Outcome]:
+        """Learn events from `at` on at once, as far as they are ordinary.
+
+        A run ends where the history gets a point.
+        """
+        learner, budget = self.learner, self._budget
+        assert isinstance(learner, hinged.BinaryLinearClassifier)  # noqa: S101
+        before, end = learner.accounting.mistakes, at + self.history.due - self.events
+        run = learner.predict_learn_run(*columns, at, end, int(budget.spare // budget.per_name))
+        if run:
+            taken = sum(map(len, columns[0][at : at + len(run)]))
+            budget.spare -= taken * budget.per_name
+            self.events += len(run)
+            self.judged += len(run)
+            self.mistakes += learner.accounting.mistakes - before
+            if self.events >= self.history.due:
+                self.history.add(self.reading(EntryId.of(entry_id).ms))
+        return run
+
+    def _learn_each(
+        self,
+        events: Iterable[Event | None],
+        skip: frozenset[int],
+        entry_id: str,
+        late: Mapping[int, Late] | None,
+        first: int,
+    ) -> list[Result]:
+        """Learn events one by one, as `learn_all` does."""
         exclusion = self._exclusion
         excluded = exclusion is not None and exclusion.has_entry(entry_id)
         numbers = not self.accepts_non_numeric

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, fields
 
 from hinged.arithmetic import length
@@ -116,6 +116,18 @@ class BinaryCore:
     def _learn_rows(self, names: list[Hashable], rows: object, labels: object) -> int:
         """Learn the first rows of a table as far as they are ordinary; return how many."""
         return 0
+
+    def _learn_run(
+        self,
+        xs: Sequence[object],
+        ys: Sequence[object],
+        ws: Sequence[object],
+        at: int,
+        end: int,
+        names: int,
+    ) -> list[tuple[bool, float, bool, bool, float]]:
+        """Learn events that were read, as far as they are ordinary; return their outcomes."""
+        return []
 
 
 RULES = (
