@@ -51,6 +51,7 @@ cdef inline double square_of(double root) noexcept:
 
 def with_squares(x):
     """Return the features and behind them their squares less 1, but for values of 0 and 1."""
+    global made_last
     cdef dict found
     if type(x) is ReadFeatures:
         x = (<ReadFeatures>x)._dict()
@@ -68,6 +69,7 @@ def with_squares(x):
             square = f"{name}{pure.SQUARE}"
         if square not in found:
             found[square] = square_of(value)
+    made_last = <PyObject *>found
     return found
 
 
