@@ -6,14 +6,15 @@ import abc
 import math
 from collections.abc import Collection, Hashable
 from numbers import Integral, Number
-from typing import Generic, TypeVar, cast
+from typing import ClassVar, Generic, TypeVar, cast
 
 from hinged import frames
 from hinged.accounting import Fields
 from hinged.base import LinearClassifier
 from hinged.errors import InvalidEvent, InvalidState, shown
 from hinged.events import Label, checked_features, plain
-from hinged.kernel import best, norm_of, softmax
+from hinged.kernel import best, learn_class, norm_of, softmax
+from hinged.kernel.pure import ClassRule, class_rule
 from hinged.parameters import checked_cap
 from hinged.vector import Event, Features, Numbers, saturated
 
@@ -21,7 +22,6 @@ __all__ = [
     "DEFAULT_CLASSES",
     "MulticlassByParts",
     "MulticlassClassifier",
-    "Scored",
     "admitted_class",
     "best",
     "checked_class",
@@ -31,11 +31,6 @@ __all__ = [
 
 DEFAULT_CLASSES = 1_000
 Part = TypeVar("Part")
-Scored = tuple[Numbers, dict[Label, float], dict[Label, float]]
-"""An event, its scores by the weights that learn, and by those that predict.
-
-A score is infinite if it is beyond the floats.
-"""
 
 
 class MulticlassClassifier(LinearClassifier):
@@ -61,9 +56,14 @@ class MulticlassClassifier(LinearClassifier):
 
     """
 
+    _SCORES: ClassVar[ClassRule] = ""
+    """How the compiled kernel scores the classes: it asks only the very class that says so."""
+    _rule = 0
+
     def __init__(self, fit_intercept: bool, max_classes: int | None) -> None:
         super().__init__(fit_intercept)
         self.max_classes = checked_cap("max_classes", max_classes)
+        self._rule = class_rule(self)
 
     @property
     def _multiclass(self) -> bool:
@@ -96,20 +96,6 @@ class MulticlassClassifier(LinearClassifier):
     @abc.abstractmethod
     def _check_label(self, y: Hashable) -> Label:
         """Return the label as plain Python, or raise `InvalidEvent`; nothing changes."""
-
-    @abc.abstractmethod
-    def _scored(self, x: Event) -> Scored:
-        """Return the event, cleaned if need be, and its scores."""
-
-    @abc.abstractmethod
-    def _learn_scored(self, scored: Scored, y: Label, w: float) -> Fields:
-        """Account for an event of checked label and weight, then learn it, as `_learn` does."""
-
-    def _learn(self, x: Event, y: Hashable, w: float) -> Fields:
-        label = self._check_label(y)
-        if type(w) is not float or w != 1.0:
-            w = self.check_weight(w)
-        return self._learn_scored(self._scored(x), label, w)
 
     def score_one(self, x: Event) -> float:
         """Return the score of the predicted class; 0 while no class is known."""
@@ -188,12 +174,16 @@ class MulticlassByParts(MulticlassClassifier, Generic[Part]):
     ) -> bool:
         """Let the classes learn the event; return whether any moved."""
 
-    def _scored(self, x: Event) -> Scored:
-        numbers, raw = self._raw_scores(x)
-        return numbers, raw, raw if self._serves_raw else self._served_from(numbers, raw)
+    def _learn(self, x: Event, y: Hashable, w: float) -> Fields:
+        told = learn_class(self, x, y, w) if self._rule else None
+        return told or self._learn_in_steps(x, y, w)
 
-    def _learn_scored(self, scored: Scored, y: Label, w: float) -> Fields:
-        numbers, scores, served = scored
+    def _learn_in_steps(self, x: Event, label: Hashable, w: float) -> Fields:
+        y = self._check_label(label)
+        if type(w) is not float or w != 1.0:
+            w = self.check_weight(w)
+        numbers, scores = self._raw_scores(x)
+        served = scores if self._serves_raw else self._served_from(numbers, scores)
         y_pred = best(served)
         score = 0.0 if y_pred is None else saturated(served[y_pred])
         account = self.accounting

@@ -57,6 +57,7 @@ class MulticlassAveragedPerceptron(MulticlassPerceptron):
 
     """
 
+    _SCORES = "averaged"
     _AUXILIARY = "sums"
     _serves_raw = False
 

@@ -69,6 +69,7 @@ class MulticlassDiscriminant(MulticlassLinearClassifier):
 
     """
 
+    _SCORES = "means"
     _AUXILIARY = "squares"
     _INTERCEPT = SUM
     _needs_rival = False

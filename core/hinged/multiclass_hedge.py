@@ -7,17 +7,14 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
 from hinged import members, state
-from hinged.accounting import Fields
 from hinged.base import INTERCEPT, Contributions
 from hinged.errors import InvalidParameter, shown
 from hinged.events import Label, checked_weight, finite_features
-from hinged.kernel import finite_scores, judged, log_probabilities, mixed
-from hinged.kernel.pure import counted
+from hinged.kernel import class_shares, judged, log_probabilities, served_scores, teach_classes
 from hinged.multiclass import (
     DEFAULT_CLASSES,
     MulticlassByParts,
     MulticlassClassifier,
-    Scored,
     admitted_class,
     best,
     restored_classes,
@@ -33,7 +30,7 @@ from hinged.multiclass_quadratic import MulticlassQuadratic
 from hinged.parameters import NonNegativeNumber, PositiveNumber
 from hinged.state import COUNT, SUM
 from hinged.temperature import Temperature
-from hinged.vector import Event, Features, Numbers, saturated
+from hinged.vector import Event, Features, Numbers
 
 __all__ = ["MulticlassHedge", "default_multiclass_pool"]
 
@@ -130,7 +127,7 @@ class MulticlassHedge(MulticlassByParts[None]):
         count = len(self._experts)
         self.trust = [1.0 / count] * count
         self.temperatures = [Temperature() for _ in range(count + 1)]
-        self._heard: tuple[list[Scored], list[Scores], list[Scores]] = [], [], []
+        self._heard: tuple[list[Scores], list[Scores]] = [], []
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -144,47 +141,31 @@ class MulticlassHedge(MulticlassByParts[None]):
     def _new_part(self) -> None:
         return None  # the experts have the parts
 
-    def _shares_of(self, scores: list[Scores]) -> list[Scores]:
-        """Return the scores of every expert as log-shares, and last those of the pool."""
-        pairs = zip(self.temperatures, scores, strict=False)  # the last one is the pool's
-        shares = [temperature.log_shares(score) for temperature, score in pairs]
-        pooled = mixed(self.trust, shares, self._parts)
-        return [*shares, self.temperatures[-1].log_shares(pooled)]
-
     def _raw_scores(self, x: Event) -> tuple[Numbers, Scores]:
         numbers = finite_features(x)
-        scored = [expert._scored(numbers) for expert in self._experts]  # noqa: SLF001 - as below
-        served = [_saturated(scores) for _, _, scores in scored]
-        shares = self._shares_of(served)
-        self._heard = scored, served, shares
+        served = served_scores(self._experts, numbers)
+        shares = class_shares(self.temperatures, self.trust, served, self._parts)
+        self._heard = served, shares
         return numbers, log_probabilities(shares[-1])
 
     def _shares(self, x: Event) -> list[Scores]:
-        return self._shares_of([expert.scores_one(x) for expert in self._experts])
+        served = served_scores(self._experts, x)
+        return class_shares(self.temperatures, self.trust, served, self._parts)
 
     def scores_one(self, x: Event) -> Scores:
         """Return ln p of every class, in the order the classes were seen."""
         return log_probabilities(self._shares(x)[-1])
 
-    def _learn_scored(self, scored: Scored, y: Label, w: float) -> Fields:
-        told = super()._learn_scored(scored, y, w)
-        self._heard = [], [], []  # it has the event
-        return told
-
     def _learn_classes(
         self, x: Numbers, y: Label, rival: Label | None, margin: float, norm: float, w: float
     ) -> bool:
-        scored, served, shares = self._heard
+        served, shares = self._heard
         if served[0]:
             wrong = [best(scores) != y for scores in served]
             self.trust = judged(self.trust, wrong, self._learning_rate * w, self.share)
         for temperature, share in zip(self.temperatures, shares, strict=True):
             temperature.learn_class(share, y, w)
-        updated = False
-        for expert, one in zip(self._experts, scored, strict=True):
-            learn = expert._learn_scored  # noqa: SLF001 - a learner of the same family
-            updated |= counted(expert, self.accounting, learn, one, y, w)[3]
-        return updated
+        return teach_classes(self._experts, x, y, w, self.accounting)
 
     def _check_label(self, y: Hashable) -> Label:
         return admitted_class(y, self._parts, self._cap)
@@ -318,13 +299,6 @@ def _pools_before(
         ]
         for first, last in ends
     ]
-
-
-def _saturated(scores: Scores) -> Scores:
-    """Return scores as finite ones."""
-    if finite_scores(scores):
-        return scores
-    return {label: saturated(score) for label, score in scores.items()}
 
 
 def _checked(model: object) -> MulticlassClassifier:

@@ -72,6 +72,7 @@ class MulticlassLogisticSGD(MulticlassLinearClassifier):
 
     """
 
+    _SCORES = "linear"
     _AUXILIARY = "squares"
     _update_margin = math.inf
     learning_rate = LearningRate()

@@ -64,6 +64,7 @@ class MulticlassPassiveAggressive(TwoClassStep):
 
     """
 
+    _SCORES = "linear"
     C = PositiveNumber(mutable=True)
     _C: float
     _update_margin = 1.0

@@ -5,9 +5,11 @@ from __future__ import annotations
 import abc
 import math
 from collections.abc import Mapping
+from typing import ClassVar
 
 from hinged.events import Label
 from hinged.kernel import add_all, norm_of
+from hinged.kernel.pure import ClassRule
 from hinged.multiclass import DEFAULT_CLASSES
 from hinged.multiclass_linear import (
     ClassWeights,
@@ -94,6 +96,7 @@ class MulticlassPerceptron(TwoClassStep):
 
     """
 
+    _SCORES: ClassVar[ClassRule] = "linear"
     learning_rate = LearningRate()
     _learning_rate: Rate
 

@@ -9,9 +9,9 @@ from typing import Any
 from hinged.accounting import Fields
 from hinged.errors import InvalidParameter, shown
 from hinged.events import Label, finite_features
-from hinged.kernel import with_squares
+from hinged.kernel import learn_class, with_squares
 from hinged.lifted import Lifted
-from hinged.multiclass import MulticlassClassifier, Scored
+from hinged.multiclass import MulticlassClassifier
 from hinged.multiclass_arow import MulticlassAROW
 from hinged.multiclass_linear import MulticlassLinearClassifier
 from hinged.one_vs_rest import OneVsRest
@@ -73,6 +73,8 @@ class MulticlassQuadratic(Lifted[Weighted], MulticlassClassifier):
 
     """
 
+    _SCORES = "squares"
+
     def __init__(self, learner: Weighted | None = None) -> None:
         inner = MulticlassAROW() if learner is None else learner
         if not isinstance(inner, Weighted):
@@ -109,11 +111,9 @@ class MulticlassQuadratic(Lifted[Weighted], MulticlassClassifier):
         """Return the score of every class, in the order the classes were seen."""
         return self.lifted.scores_one(with_squares(finite_features(x)))
 
-    def _scored(self, x: Event) -> Scored:
-        return self.lifted._scored(with_squares(finite_features(x)))  # noqa: SLF001 - as below
-
-    def _learn_scored(self, scored: Scored, y: Label, w: float) -> Fields:
-        return self.lifted._learn_scored(scored, y, w)  # noqa: SLF001
+    def _learn(self, x: Event, y: Hashable, w: float) -> Fields:
+        told = learn_class(self, x, y, w) if self._rule else None
+        return told or super()._learn(x, y, w)
 
     def _check_label(self, y: Hashable) -> Label:
         return self.lifted._check_label(y)  # noqa: SLF001 - a learner of the same family

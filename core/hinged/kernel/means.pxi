@@ -3,32 +3,35 @@
 def mean_scores(dict parts, x):
     """Return how near an event of finite numbers is to the means of each class."""
     cdef Event *event = gathered(x)
-    cdef ClassWeights part
-    cdef double score, mean, seen = 1.0
-    cdef double *precision
-    cdef Py_ssize_t i
-    cdef dict scores = {}
     try:
-        precision = event.results
-        for i in range(event.count):
-            precision[i] = 1.0
-        for part in parts.values():
-            seen += part.intercept
-            part.auxiliary._find(event)
-            for i in range(event.count):
-                precision[i] += part.auxiliary._value(i)
-        for i in range(event.count):
-            precision[i] = seen / precision[i] if precision[i] > 0.0 else 0.0
-        for label, part in parts.items():
-            score, seen = 0.0, part.intercept + 1.0
-            part.weights._find(event)
-            for i in range(event.count):
-                mean = part.weights._value(i) / seen
-                score += mean * (event.values[i] - 0.5 * mean) * precision[i]
-            scores[label] = score
-        return scores
+        return scored_by_means(parts, event)
     finally:
         released(event)
+
+
+cdef dict scored_by_means(dict parts, Event *event):
+    cdef ClassWeights part
+    cdef double score, mean, seen = 1.0
+    cdef double *precision = event.results
+    cdef Py_ssize_t i
+    cdef dict scores = {}
+    for i in range(event.count):
+        precision[i] = 1.0
+    for part in parts.values():
+        seen += part.intercept
+        part.auxiliary._find(event)
+        for i in range(event.count):
+            precision[i] += part.auxiliary._value(i)
+    for i in range(event.count):
+        precision[i] = seen / precision[i] if precision[i] > 0.0 else 0.0
+    for label, part in parts.items():
+        score, seen = 0.0, part.intercept + 1.0
+        part.weights._find(event)
+        for i in range(event.count):
+            mean = part.weights._value(i) / seen
+            score += mean * (event.values[i] - 0.5 * mean) * precision[i]
+        scores[label] = score
+    return scores
 
 
 def add_to_means(ClassWeights part, x, double w):

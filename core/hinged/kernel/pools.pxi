@@ -1,60 +1,4 @@
-# Pools: the classes of a learner, and experts with trust and temperatures.
-
-cdef class ClassWeights:
-    """The linear function of one class, and what its rule keeps beside it."""
-
-    cdef public Storage weights, auxiliary
-    cdef public double intercept, auxiliary_intercept
-
-    def __reduce__(self):
-        return pure.revived_class, (
-            self.weights, self.auxiliary, self.intercept, self.auxiliary_intercept
-        )
-
-
-def class_scores(dict parts, x, bint auxiliary=False):
-    """Return `w . x + b` by class, of the second vectors if `auxiliary`."""
-    cdef Event *event = gathered(x)
-    cdef ClassWeights part
-    cdef dict scores = {}
-    try:
-        for label, part in parts.items():
-            scores[label] = class_score(part, event, x, auxiliary)
-        return scores
-    finally:
-        released(event)
-
-
-def averaged_scores(dict parts, x, double events, dict raw=None):
-    """Return by class `w . x + b`, or its part of `raw`, less its lag."""
-    cdef Event *event = gathered(x)
-    cdef ClassWeights part
-    cdef dict scores = {}
-    cdef double score
-    try:
-        for label, part in parts.items():
-            score = class_score(part, event, x, False) if raw is None else raw[label]
-            scores[label] = score - class_score(part, event, x, True) / events
-        return scores
-    finally:
-        released(event)
-
-
-cdef double class_score(ClassWeights part, Event *event, x, bint auxiliary) except? -1.0:
-    cdef Storage vector = part.auxiliary if auxiliary else part.weights
-    cdef double score
-    join(part.weights, part.auxiliary)
-    score = vector._dot(event) if vector.plain else vector.dot(x)
-    return score + (part.auxiliary_intercept if auxiliary else part.intercept)
-
-
-def finite_scores(dict scores):
-    """Return whether all values are finite."""
-    for score in scores.values():
-        if not isfinite(<double>score):
-            return False
-    return True
-
+# Pools: experts with trust and temperatures.
 
 cdef class Scaling:
     """The arithmetic of a temperature: see `hinged.kernel.pure.Scaling`."""
@@ -86,7 +30,7 @@ cdef class Scaling:
         cdef double wrong = low if positive == (z > 0.0) else high
         self._move(-wrong * z if positive else wrong * z, low * high * z * z, w)
 
-    def log_shares(self, dict scores):
+    cpdef dict log_shares(self, dict scores):
         cdef double top = -INFINITY, z
         cdef dict shares = {}
         for value in scores.values():
@@ -197,7 +141,18 @@ def pooled(list scalings, list trust, list scores):
     return found
 
 
-def best(dict scores):
+def class_shares(list scalings, list trust, list scores, labels):
+    """Return the scores of each expert as log-shares, and last those of the pool."""
+    cdef Scaling scaling
+    cdef list shares = []
+    for scaling, score in zip(scalings, scores):  # the last one is the pool's
+        shares.append(scaling.log_shares(score))
+    scaling = scalings[len(shares)]
+    shares.append(scaling.log_shares(mixed(trust, shares, labels)))
+    return shares
+
+
+cpdef best(dict scores):
     """Return the first key of the highest value, `None` if there is none."""
     cdef double top = 0.0, size
     cdef object found = None
@@ -209,7 +164,7 @@ def best(dict scores):
     return found
 
 
-def mixed(list trust, list shares, labels):
+cpdef dict mixed(list trust, list shares, labels):
     """Return the log-shares of each class, weighed by the trust in those who tell them."""
     cdef dict pool = dict.fromkeys(labels, 0.0), share
     cdef double v
@@ -366,37 +321,5 @@ def teach(dict experts, x, y, double w, account):
             else:
                 moved = pure.taught(expert, x, right, w, account).updated or moved
         return moved
-    finally:
-        released(event)
-
-
-def add_to_classes(list parts, list slopes, x, double rate, double constant):
-    """Take AdaGrad's step by a slope of each class, or none if a number would not be finite."""
-    cdef Event *event
-    cdef ClassWeights part
-    cdef double slope, intercept, square
-    cdef Py_ssize_t i, count = len(parts)
-    cdef bint last
-    if len(slopes) != count:
-        raise ValueError("a slope for each class")
-    for part in parts:
-        if not part.weights.plain:
-            return pure.add_to_classes(parts, slopes, x, rate, constant)
-    event = gathered(x)
-    try:
-        for last in range(2):  # all are looked at before one changes
-            for i in range(count):
-                part, slope = parts[i], slopes[i]
-                intercept, square = part.intercept, part.auxiliary_intercept
-                logistic_step(rate, -1.0, slope * constant, &intercept, &square)
-                logistic_results(part.weights, part.auxiliary, event, slope, rate, -1.0)
-                if last:
-                    part.weights._set(event, 0)
-                    join(part.weights, part.auxiliary)
-                    part.auxiliary._set(event, 1)
-                    part.intercept, part.auxiliary_intercept = intercept, square
-                elif not (isfinite(intercept) and isfinite(square) and results_finite(event, 2)):
-                    return False
-        return True
     finally:
         released(event)

@@ -3,6 +3,18 @@
 from __future__ import annotations
 
 from hinged.arithmetic import length
+from hinged.kernel.pure.classes import (
+    CLASS_RULES,
+    ClassRule,
+    ClassWeights,
+    add_to_classes,
+    averaged_scores,
+    class_rule,
+    class_scores,
+    finite_scores,
+    learn_class,
+    revived_class,
+)
 from hinged.kernel.pure.means import add_to_means, mean_scores, precisions
 from hinged.kernel.pure.penalties import (
     adaptive_dot,
@@ -27,25 +39,22 @@ from hinged.kernel.pure.pools import (
     MOST_LOG_SCALE,
     MOST_WEIGHT,
     SPREAD,
-    ClassWeights,
     Mixing,
     Scaling,
-    add_to_classes,
-    averaged_scores,
     best,
-    class_scores,
+    class_shares,
     counted,
-    finite_scores,
     judged,
     mixed,
     pool_event,
     pooled,
-    revived_class,
     revived_mixing,
     revived_scaling,
     scores_of,
+    served_scores,
     taught,
     teach,
+    teach_classes,
 )
 from hinged.kernel.pure.probabilities import (
     BELOW_1,
@@ -99,6 +108,7 @@ from hinged.kernel.pure.storage import (
 
 __all__ = [
     "BELOW_1",
+    "CLASS_RULES",
     "DEVIATIONS",
     "EPSILON",
     "KEPT",
@@ -123,6 +133,7 @@ __all__ = [
     "UNSEEN",
     "Accounting",
     "BinaryCore",
+    "ClassRule",
     "ClassWeights",
     "Mixing",
     "Record",
@@ -144,11 +155,14 @@ __all__ = [
     "all_finite",
     "averaged_scores",
     "best",
+    "class_rule",
     "class_scores",
+    "class_shares",
     "counted",
     "finite_scores",
     "inside",
     "judged",
+    "learn_class",
     "learned",
     "length",
     "log_probabilities",
@@ -175,11 +189,13 @@ __all__ = [
     "scaled_after",
     "scaled_now",
     "scores_of",
+    "served_scores",
     "set_mark",
     "shrunk_dot",
     "softmax",
     "taught",
     "teach",
+    "teach_classes",
     "uncertainty",
     "with_squares",
 ]

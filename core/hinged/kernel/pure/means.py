@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 from hinged.kernel.pure.storage import Features, Numbers, put_all
 
 if TYPE_CHECKING:
-    from hinged.kernel.pure.pools import ClassWeights
+    from hinged.kernel.pure.classes import ClassWeights
 
 __all__ = ["add_to_means", "mean_scores", "precisions"]
 

@@ -1,4 +1,4 @@
-"""Pools: the classes of a learner, and experts with trust and temperatures."""
+"""Pools: experts with trust and temperatures."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from math import copysign, exp, log
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from hinged.kernel.pure.rules import Accounting
-from hinged.kernel.pure.steps import logistic_step, norm_of
-from hinged.kernel.pure.storage import Event, Features, Numbers, Storage, put_all
+from hinged.kernel.pure.steps import norm_of
+from hinged.kernel.pure.storage import Event, Numbers
 
 __all__ = [
     "KEPT",
@@ -22,30 +22,29 @@ __all__ = [
     "MOST_LOG_SCALE",
     "MOST_WEIGHT",
     "SPREAD",
-    "ClassWeights",
     "Mixing",
     "Scaling",
-    "add_to_classes",
-    "averaged_scores",
     "best",
-    "class_scores",
+    "class_shares",
     "counted",
-    "finite_scores",
     "judged",
     "mixed",
     "pool_event",
     "pooled",
-    "revived_class",
     "revived_mixing",
     "revived_scaling",
     "scores_of",
+    "served_scores",
     "taught",
     "teach",
+    "teach_classes",
 ]
 
 if TYPE_CHECKING:
     from hinged.accounting import Fields, Outcome
     from hinged.base import LinearClassifier
+    from hinged.events import Label as ClassLabel
+    from hinged.multiclass import MulticlassClassifier
 
 Label = TypeVar("Label", bound=Hashable)
 Given = ParamSpec("Given")
@@ -73,69 +72,6 @@ LEAST_ODDS = 1e-9
 """The log-odds, as large as the pool's at most, that are left where the base rate disagrees."""
 
 MOST_EVIDENCE = 50.0
-
-
-class ClassWeights:
-    """The linear function of one class, and what its rule keeps beside it."""
-
-    __slots__ = ("auxiliary", "auxiliary_intercept", "intercept", "weights")
-
-    weights: Storage
-    intercept: float
-    auxiliary: Storage
-    auxiliary_intercept: float
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return revived_class, (
-            self.weights,
-            self.auxiliary,
-            self.intercept,
-            self.auxiliary_intercept,
-        )
-
-
-def revived_class(
-    weights: Storage, auxiliary: Storage, intercept: float, auxiliary_intercept: float
-) -> ClassWeights:
-    """Return a class's part of the version in use, compiled or not, from a pickle of either."""
-    from hinged import kernel  # it imports this module
-
-    part = kernel.ClassWeights()
-    part.weights, part.auxiliary = weights, auxiliary
-    part.intercept, part.auxiliary_intercept = intercept, auxiliary_intercept
-    return part
-
-
-def class_scores(
-    parts: Mapping[Label, ClassWeights], x: Event, auxiliary: bool = False
-) -> dict[Label, float]:
-    """Return `w . x + b` by class, of the second vectors if `auxiliary`.
-
-    It raises `TypeError` as `hinged.arithmetic.dot` does.
-    """
-    if auxiliary:
-        return {y: p.auxiliary.dot(x) + p.auxiliary_intercept for y, p in parts.items()}
-    return {y: p.weights.dot(x) + p.intercept for y, p in parts.items()}
-
-
-def averaged_scores(
-    parts: Mapping[Label, ClassWeights],
-    x: Event,
-    events: int,
-    raw: Mapping[Label, float] | None = None,
-) -> dict[Label, float]:
-    """Return by class `w . x + b`, or its part of `raw`, less its lag: see `AveragedPerceptron`.
-
-    It raises `TypeError` as `hinged.arithmetic.dot` does.
-    """
-    scores = class_scores(parts, x) if raw is None else raw
-    sums = class_scores(parts, x, auxiliary=True)
-    return {y: score - sums[y] / events for y, score in scores.items()}
-
-
-def finite_scores(scores: Mapping[Label, float]) -> bool:
-    """Return whether all values are finite."""
-    return all(map(math.isfinite, scores.values()))
 
 
 class Scaling:
@@ -297,6 +233,36 @@ def judged(trust: list[float], wrong: list[bool], loss: float, share: float) -> 
     return [(1.0 - share) * v / total + even for v in left]
 
 
+def served_scores(
+    experts: Sequence[MulticlassClassifier], x: Event
+) -> list[dict[ClassLabel, float]]:
+    """Return the finite scores of each learner by class."""
+    return [expert.scores_one(x) for expert in experts]
+
+
+def class_shares(
+    scalings: Sequence[Scaling],
+    trust: Sequence[float],
+    scores: Sequence[Mapping[Label, float]],
+    labels: Iterable[Label],
+) -> list[dict[Label, float]]:
+    """Return the scores of each expert as log-shares, and last those of the pool."""
+    pairs = zip(scalings, scores, strict=False)  # the last one is the pool's
+    shares = [scaling.log_shares(score) for scaling, score in pairs]
+    return [*shares, scalings[-1].log_shares(mixed(trust, shares, labels))]
+
+
+def teach_classes(
+    experts: Sequence[MulticlassClassifier], x: Numbers, y: Label, w: float, account: Accounting
+) -> bool:
+    """Let each learner learn the class of an event; return whether any moved.
+
+    What they leave out is counted in `account`.
+    """
+    told = [taught(expert, x, y, w, account) for expert in experts]
+    return any(outcome.updated for outcome in told)
+
+
 def scores_of(experts: Sequence[LinearClassifier], x: Event) -> list[float]:
     """Return the finite score of each learner."""
     return [expert.score_one(x) for expert in experts]
@@ -348,37 +314,6 @@ def teach(
     """
     told = [taught(expert, x, label == y, w, account) for label, expert in experts.items()]
     return any(outcome.updated for outcome in told)
-
-
-def add_to_classes(
-    parts: Sequence[ClassWeights],
-    slopes: Sequence[float],
-    x: Numbers,
-    rate: float,
-    constant: float,
-) -> bool:
-    """Take AdaGrad's step by a slope of each class, or none if a number would not be finite.
-
-    Weights and intercepts are the first vectors and numbers of a class, their squares the second.
-    """
-    vectors: list[tuple[Storage, Features]] = []
-    intercepts: list[tuple[ClassWeights, float, float]] = []
-    for part, slope in zip(parts, slopes, strict=True):
-        weight_of, square_of = part.weights.lookup, part.auxiliary.lookup
-        weights: Features = {}
-        squares: Features = {}
-        for name, value in x.items():
-            weights[name], squares[name] = logistic_step(
-                rate, None, slope * float(value), weight_of(name, 0.0), square_of(name, 0.0)
-            )
-        vectors += (part.weights, weights), (part.auxiliary, squares)
-        own = part.intercept, part.auxiliary_intercept
-        intercepts.append((part, *logistic_step(rate, None, slope * constant, *own)))
-    if not put_all(vectors, *(number for _, *moved in intercepts for number in moved)):
-        return False
-    for part, intercept, square in intercepts:
-        part.intercept, part.auxiliary_intercept = intercept, square
-    return True
 
 
 def taught(
