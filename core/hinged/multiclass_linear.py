@@ -190,9 +190,10 @@ class MulticlassLinearClassifier(MulticlassByParts[ClassWeights]):
         if margin > self._update_margin or (rival is None and self._needs_rival):
             return False
         pair = self._parts[y], self._parts[y if rival is None else rival]
+        moved = pair[0].weights
+        count = len(moved)
         updated = self._update(x, pair, margin, norm, w)
-        if updated and self.max_features is not None:
-            moved = pair[0].weights
+        if self.max_features is not None and len(moved) > count:
             self._names.update((name, None) for name in x if name in moved)
         return updated
 

@@ -9,7 +9,7 @@ from typing import Any
 from hinged.accounting import Fields
 from hinged.errors import InvalidParameter, shown
 from hinged.events import Label, finite_features
-from hinged.kernel import learn_class, with_squares
+from hinged.kernel import learn_class, scores_at_once, with_squares
 from hinged.lifted import Lifted
 from hinged.multiclass import MulticlassClassifier
 from hinged.multiclass_arow import MulticlassAROW
@@ -109,7 +109,8 @@ class MulticlassQuadratic(Lifted[Weighted], MulticlassClassifier):
 
     def scores_one(self, x: Event) -> dict[Label, float]:
         """Return the score of every class, in the order the classes were seen."""
-        return self.lifted.scores_one(with_squares(finite_features(x)))
+        scores = scores_at_once(self, x) if self._rule else None
+        return scores or self.lifted.scores_one(with_squares(finite_features(x)))
 
     def _learn(self, x: Event, y: Hashable, w: float) -> Fields:
         told = learn_class(self, x, y, w) if self._rule else None

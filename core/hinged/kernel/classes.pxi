@@ -116,6 +116,19 @@ cdef dict served_at_once(learner, Event *event, x):
     return None if raw is None else served_from(rule, learner, event, raw)
 
 
+def scores_at_once(learner, x):
+    """Return the scores of an ordinary event, `None` if they are not known at once."""
+    cdef Event *event
+    try:
+        event = gathered(x)
+    except TypeError:
+        return None
+    try:
+        return served_at_once(learner, event, x)
+    finally:
+        released(event)
+
+
 def served_scores(list experts, x):
     """Return the finite scores of each learner by class."""
     cdef Event *event

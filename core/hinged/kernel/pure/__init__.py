@@ -14,6 +14,7 @@ from hinged.kernel.pure.classes import (
     finite_scores,
     learn_class,
     revived_class,
+    scores_at_once,
 )
 from hinged.kernel.pure.means import add_to_means, mean_scores, precisions
 from hinged.kernel.pure.penalties import (
@@ -188,6 +189,7 @@ __all__ = [
     "scale_of",
     "scaled_after",
     "scaled_now",
+    "scores_at_once",
     "scores_of",
     "served_scores",
     "set_mark",

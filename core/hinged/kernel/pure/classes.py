@@ -20,10 +20,12 @@ __all__ = [
     "finite_scores",
     "learn_class",
     "revived_class",
+    "scores_at_once",
 ]
 
 if TYPE_CHECKING:
     from hinged.accounting import Fields
+    from hinged.events import Label as ClassLabel
     from hinged.multiclass import MulticlassClassifier
 
 Label = TypeVar("Label", bound=Hashable)
@@ -100,6 +102,11 @@ def finite_scores(scores: Mapping[Label, float]) -> bool:
 def class_rule(learner: object) -> int:
     """Return the number of the scores that the very class of a learner says it has."""
     return CLASS_RULES.index(vars(type(learner)).get("_SCORES", ""))
+
+
+def scores_at_once(learner: MulticlassClassifier, x: Event) -> dict[ClassLabel, float] | None:
+    """Return the scores of an ordinary event, or `None`."""
+    return None
 
 
 def learn_class(learner: MulticlassClassifier, x: Event, y: Hashable, w: float) -> Fields | None:
