@@ -14,7 +14,7 @@ import random
 import subprocess
 import sys
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal
@@ -29,6 +29,7 @@ from hypothesis import given, settings
 
 import hinged
 from hinged import kernel
+from hinged.multiclass import MulticlassClassifier
 
 pytestmark = pytest.mark.skipif(not kernel.is_compiled, reason="the pure version is in use")
 
@@ -432,6 +433,51 @@ def test_names_that_could_not_be_compared_are_looked_up_again() -> None:
     for name in names:
         name.fails = False
     assert vector.dot(x) == 30.0
+
+
+class Asking:
+    """A name that asks a learner about the event that it is in when it is compared."""
+
+    ask: Callable[[], object] | None = None
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def __eq__(self, other: object) -> bool:
+        ask, Asking.ask = Asking.ask, None
+        if ask is not None:
+            ask()
+        Asking.ask = ask
+        return isinstance(other, Asking) and self.name == other.name
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *(hinged.MulticlassAROW(), hinged.MulticlassLogisticSGD()),
+        *(hinged.MulticlassPassiveAggressive(), hinged.MulticlassAveragedPerceptron()),
+    ],
+    ids=lambda kind: type(kind).__name__,
+)
+def test_an_event_that_is_asked_about_while_it_is_learned_is_learned_all_the_same(
+    kind: MulticlassClassifier,
+) -> None:
+    draw, plain, odd = random.Random(5), kind.clone(), kind.clone()
+    for _ in range(40):
+        names = draw.sample("abcdefgh", 4)
+        values = {name: draw.gauss(0, 1) for name in names}
+        y = draw.choice("xyz")
+        expected = plain.predict_learn_one(values, y)
+        x = {Asking(name): value for name, value in values.items()}
+        Asking.ask = lambda x=x: odd.scores_one(x)
+        try:
+            assert odd.predict_learn_one(x, y) == expected
+        finally:
+            Asking.ask = None
+        assert odd.scores_one(x) == plain.scores_one(values)
 
 
 ACROSS = """

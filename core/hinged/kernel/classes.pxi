@@ -216,10 +216,10 @@ cdef tuple learned_class(learner, Event *event, x, y, w, bint squared):
         rival is not None or not learner._needs_rival
     ):
         numbers = with_squares(x) if squared else x
-        if squared:
-            event.of = <PyObject *>numbers
-        updated = learner._learn_classes(numbers, own, rival, distance, size, w)
-        if squared:
+        event.of = <PyObject *>numbers
+        try:
+            updated = learner._learn_classes(numbers, own, rival, distance, size, w)
+        finally:
             event.of = NULL
         account.updates += updated
     return y_pred, served[y_pred], y_pred is not own, updated, loss

@@ -65,9 +65,9 @@ cdef struct Event:
     int32_t *places  # the entries in the vector that is looked at
     double *results  # one part per vector, stored only when all of them are finite
     double norm
-    bint has_norm
-    int busy  # how many use it
-    PyObject *of  # while it is in use, the mapping that it was gathered from; only compared
+    bint has_norm, busy
+    PyObject *of  # only compared: the mapping that it is lent for while its owner calls Python
+    bint lent
 
 cdef Event[2] shared  # the second for what is made of the first, as its squares
 memset(shared, 0, sizeof(shared))
@@ -148,7 +148,7 @@ cdef bint renewed(Event *event, object x) except -1:
 
 cdef Event *unused() except NULL:
     """Return an event that is shared, if one is not in use, or one of its own."""
-    cdef Event *event = &shared[shared[0].busy > 0]
+    cdef Event *event = &shared[shared[0].busy]
     if event.busy:  # a name's own comparison came back to the kernel
         event = <Event *>PyMem_Malloc(sizeof(Event))
         if event == NULL:
@@ -165,7 +165,7 @@ cdef Event *gathered_before(ReadFeatures x) except NULL:
     cdef PyObject **names = reading.names + x.names_at
     cdef double *values = reading.values + x.values_at
     cdef PyObject *before
-    event.busy = 1
+    event.busy = True
     if not (
         event.serial
         and event.reading != NULL
@@ -188,7 +188,6 @@ cdef Event *gathered_before(ReadFeatures x) except NULL:
     event.names, event.hashes, event.values = names, reading.hashes + x.names_at, values
     event.hints, event.numbers = reading.known.slots, reading.numbers + x.names_at
     event.count = x.count
-    event.of = <PyObject *>x
     Py_XDECREF(before)
     return event
 
@@ -203,8 +202,8 @@ cdef Event *gathered(object x) except NULL:
     cdef PyObject **values
     for i in range(2):
         event = &shared[i]
-        if event.busy and event.of == <PyObject *>x:  # who learns it calls the kernel again
-            event.busy += 1
+        if event.of == <PyObject *>x and not event.lent:
+            event.lent = True
             return event
     if not PyDict_CheckExact(x):
         if type(x) is ReadFeatures:
@@ -217,10 +216,9 @@ cdef Event *gathered(object x) except NULL:
         event = &shared[1]
     hk_prefetch_items(<PyObject *>x)
     if renewed(event, x):
-        event.busy = 1
-        event.of = <PyObject *>x
+        event.busy = True
         return event
-    event.busy = 1
+    event.busy = True
     try:
         forget(event)
         count = PyDict_Size(x)
@@ -245,7 +243,6 @@ cdef Event *gathered(object x) except NULL:
         raise
     last_serial += 1
     event.serial = last_serial
-    event.of = <PyObject *>x
     return event
 
 
@@ -266,11 +263,11 @@ cdef void forget(Event *event) noexcept:
 
 
 cdef void released(Event *event) noexcept:
-    event.busy -= 1
-    if event.busy:
+    if event.lent:
+        event.lent = False
         return
-    event.of = NULL
     if event == &shared[0] or event == &shared[1]:
+        event.busy = False
         return
     forget(event)
     PyMem_Free(event.own_names)

@@ -89,7 +89,7 @@ cdef Event *lifted(Event *event) except NULL:
     cdef Entry *square
     cdef Py_ssize_t i, count = event.count
     cdef int32_t slot
-    made.busy = 1
+    made.busy = True
     forget(made)
     try:
         widen(made, 2 * count)
@@ -138,7 +138,7 @@ cdef Event *gathered_squares(Event *event, x) except NULL:
             made.values[i] = event.values[i]
             made.values[count + i] = square_of(event.values[i])
         else:
-            made.busy += 1
+            made.busy = True
             return made
     made = lifted(event) if is_liftable(event) else gathered(with_squares(x))
     squared, squares = event.serial, made.serial
