@@ -17,6 +17,7 @@ from hinged_service.api.dependencies import (
     problems_for,
     reach_of,
 )
+from hinged_service.api.progress_lines import progress_answer, tell_of
 from hinged_service.api.struct_route import StructRoute
 from hinged_service.engine.live_model import LiveModel
 from hinged_service.errors import Detail, Unprocessable
@@ -89,7 +90,7 @@ def router(settings: LimitSettings) -> APIRouter:
         "/restore",
         summary="Go back to a checkpoint",
         responses={**wrong, **problems_for({409: "The checkpoint cannot be read."})},
-        openapi_extra=document(Restore),
+        openapi_extra={**document(Restore), **progress_answer(200)},
     )
     async def restore(request: Request, model: Name) -> Restored:
         """Take the state of a checkpoint, counters and metrics included; the log goes on."""
@@ -107,7 +108,7 @@ def router(settings: LimitSettings) -> APIRouter:
                 ],
             )
         was_frozen = (await live_model.at_rest()).frozen
-        position = str(await live_model.commands.restore(checkpoint))
+        position = str(await live_model.commands.restore(checkpoint, tell_of(request)))
         return Restored(position, (await live_model.at_rest()).frozen, was_frozen)
 
     @routes.post(

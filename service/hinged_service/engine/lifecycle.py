@@ -37,6 +37,7 @@ from hinged_service.store.snapshot import Snapshot
 from hinged_service.wire.copies import copied
 from hinged_service.wire.dedup import label_digest
 from hinged_service.wire.position import Position
+from hinged_service.wire.progress import Tell, silent
 
 __all__ = ["ModelLifecycle"]
 
@@ -221,9 +222,11 @@ class ModelLifecycle(ModelRecovery):
             )
 
     async def create_imported(
-        self, name: str, document: Document, reach: Reach = EVERYTHING
+        self, name: str, document: Document, reach: Reach = EVERYTHING, tell: Tell = silent
     ) -> IndexEntry:
         """Create a model with an imported state, on a new stream of its name.
+
+        `tell` is told of the weights that are stored.
 
         Raises
         ------
@@ -267,7 +270,7 @@ class ModelLifecycle(ModelRecovery):
         entry = IndexEntry(uid=secrets.token_hex(8), stream=name, fold=spec, origin=made.uid)
         # What takes long comes first: a sweep undoes what stays half made, without its state.
         chunk = self._settings.snapshot_chunk
-        staged = await checkpoints.stage(self._connection, keys, made, state, chunk)
+        staged = await checkpoints.stage(self._connection, keys, made, state, chunk, tell)
         if not await index.enter(self._connection, name, entry, self._settings.max_models):
             raise Conflict(f"The name {name!r} is taken. Choose another one.")
         await checkpoints.enter(self._connection, keys, made, "", staged)

@@ -35,6 +35,7 @@ from hinged_service.wire.codec import (
     place,
 )
 from hinged_service.wire.position import Mark, Position, UpgradePoint
+from hinged_service.wire.progress import Progress, Tell, silent
 
 __all__ = ["Opened", "load_snapshot", "load_state", "open_small"]
 
@@ -235,7 +236,11 @@ async def _tag(
 
 
 async def load_state(
-    connection: Hashes, keys: StateKeys, chunk: int, fold: str | None = None
+    connection: Hashes,
+    keys: StateKeys,
+    chunk: int,
+    fold: str | None = None,
+    tell: Tell = silent,
 ) -> tuple[StoredState | None, dict[str, dict[Any, float]]]:
     """Read a stored state and its vectors; the state is `None` if nothing is stored.
 
@@ -254,9 +259,12 @@ async def load_state(
     if fold is not None and state.fold != fold:
         raise OtherVersion(state.fold)
     places, vectors = _places(state)
+    done, total = 0, sum(state.sizes.values())
     for kind in sorted({kind for kind, _ in places}):
         async for pairs in connection.hscan(keys.vector(kind), chunk):
+            tell(Progress("read", min(done, total), total))  # a scan may repeat some
             _put(pairs, kind, places, vectors)
+            done += len(pairs)
             await asyncio.sleep(0)
     _check_sizes(state, vectors)
     return state, vectors
