@@ -29,8 +29,10 @@ from hinged_service.client.connections import Connections
 from hinged_service.client.errors import ClientError, Unavailable, Unreachable
 from hinged_service.client.events import Event, EventLike, encode_event, encode_question
 from hinged_service.client.exchange import Exchange, Retries
+from hinged_service.client.progress import WatchedAnswer, pieces
 from hinged_service.client.watching import Watch
 from hinged_service.wire.live import LiveEvent
+from hinged_service.wire.progress import Tell
 from hinged_service.wire.reports import ModelGlances, ModelHistory
 from hinged_service.wire.responses import (
     AliasInfo,
@@ -163,6 +165,8 @@ class AsyncClient:
         exchange = Exchange(call, self._retries)
         while True:
             try:
+                if call.tell is not None:
+                    return exchange.read(await self._watched(call, call.tell))
                 answer = await self._connections.pool().request(
                     *(call.method, call.path),
                     params=call.query,
@@ -173,6 +177,24 @@ class AsyncClient:
             except (httpx.RequestError, ClientError) as failure:
                 pause_s = exchange.pause_s(failure)
             await asyncio.sleep(pause_s)
+
+    async def _watched(self, call: Call[T], tell: Tell) -> httpx.Response:
+        """Return the answer to an attempt, and tell of its progress."""
+        async with self._connections.pool().stream(
+            *(call.method, call.path),
+            params=call.query,
+            content=None if call.body is None else self._pieces(call.body, tell),
+            headers=call.watched_headers(),
+            timeout=call.timeout(self._timeout_s),
+        ) as answer:
+            watched = WatchedAnswer(answer, tell)
+            async for chunk in answer.aiter_bytes():
+                watched.add(chunk)
+        return watched.whole(answer.request)
+
+    async def _pieces(self, body: bytes, tell: Tell) -> AsyncIterator[bytes]:
+        for piece in pieces(body, tell):
+            yield piece
 
     async def create_model(self, name: str, spec: Mapping[str, Any]) -> ModelListed:
         """Create a model; the same spec again changes nothing.
@@ -519,13 +541,19 @@ class AsyncClient:
         """
         return await self._command(name, "reset", repeated=False)
 
-    async def restore(self, name: str, checkpoint: str) -> str:
+    async def restore(self, name: str, checkpoint: str, *, progress: Tell | None = None) -> str:
         """Go back to a checkpoint, by name or uid; return the command's place in the log.
 
         Like `reset` it is sent once only.
+
+        Parameters
+        ----------
+        progress
+            As in `import_model`.
+
         """
         body = {"checkpoint": checkpoint}
-        return await self._command(name, "restore", body, repeated=False, long=True)
+        return await self._command(name, "restore", body, repeated=False, long=True, tell=progress)
 
     async def upgrade(self, name: str) -> Upgraded:
         """Let the version of the service that answers go on with a model.
@@ -558,15 +586,29 @@ class AsyncClient:
         query = calls.query(checkpoint=checkpoint)
         return await self.send(Call("POST", path, reader(Repaired), query, long=True))
 
-    async def make_checkpoint(self, name: str, checkpoint: str | None = None) -> Checkpoint:
+    async def make_checkpoint(
+        self, name: str, checkpoint: str | None = None, *, progress: Tell | None = None
+    ) -> Checkpoint:
         """Keep the model's present state, permanently; sent once only.
 
         A name must be unique on the stream, else it raises `Conflict`; a uid it has anyway.
+
+        Parameters
+        ----------
+        progress
+            As in `import_model`.
+
         """
         body = calls.encoded({} if checkpoint is None else {"name": checkpoint}, "checkpoint")
         path = calls.model_path(name, "/checkpoints")
         return await self.send(
-            Call("POST", path, reader(Checkpoint), body=body, repeated=False, long=True)
+            Call(
+                *("POST", path, reader(Checkpoint)),
+                body=body,
+                repeated=False,
+                long=True,
+                tell=progress,
+            )
         )
 
     async def checkpoints(self, name: str) -> list[Checkpoint]:
@@ -578,13 +620,30 @@ class AsyncClient:
         """Delete a checkpoint by its name or uid; `Conflict` if a model still needs it."""
         return await self.send(calls.delete(calls.checkpoint_path(name, checkpoint)))
 
-    async def export_checkpoint(self, name: str, checkpoint: str) -> bytes:
-        """Return a checkpoint, named as in `restore`, as one JSON document for `import_model`."""
-        path = calls.checkpoint_path(name, checkpoint)
-        return await self.send(Call("GET", f"{path}/export", bytes, long=True))
+    async def export_checkpoint(
+        self, name: str, checkpoint: str, *, progress: Tell | None = None
+    ) -> bytes:
+        """Return a checkpoint, named as in `restore`, as one JSON document for `import_model`.
 
-    async def import_model(self, name: str, document: bytes) -> ModelListed:
+        Parameters
+        ----------
+        progress
+            As in `import_model`.
+
+        """
+        path = calls.checkpoint_path(name, checkpoint)
+        return await self.send(Call("GET", f"{path}/export", bytes, long=True, tell=progress))
+
+    async def import_model(
+        self, name: str, document: bytes, *, progress: Tell | None = None
+    ) -> ModelListed:
         """Make a model of an exported document; sent once only.
+
+        Parameters
+        ----------
+        progress
+            Called with each `Progress` while the call takes long; an error that it raises ends the
+            call. The service then gives up what it has not finished.
 
         Raises
         ------
@@ -596,7 +655,13 @@ class AsyncClient:
         """
         path = calls.model_path(name, "/import")
         return await self.send(
-            Call("POST", path, reader(ModelListed), body=document, repeated=False, long=True)
+            Call(
+                *("POST", path, reader(ModelListed)),
+                body=document,
+                repeated=False,
+                long=True,
+                tell=progress,
+            )
         )
 
     async def replay(
@@ -682,11 +747,12 @@ class AsyncClient:
         *,
         repeated: bool = True,
         long: bool = False,
+        tell: Tell | None = None,
     ) -> str:
         path = calls.model_path(name, f"/{what}")
         content = None if body is None else calls.encoded(body, what)
         read = reader(CommandResult)
-        call = Call("POST", path, read, body=content, repeated=repeated, long=long)
+        call = Call("POST", path, read, body=content, repeated=repeated, long=long, tell=tell)
         return (await self.send(call)).position
 
     async def _each(
