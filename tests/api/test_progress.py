@@ -149,3 +149,18 @@ def test_a_caller_that_hangs_up_ends_the_work(caller: httpx.Client) -> None:
     # This one is kept later than the other would have been.
     again = caller.post(f"{M}/checkpoints", json={"name": "left"})
     assert again.status_code == 201
+
+
+def test_a_model_that_is_not_in_memory_tells_how_much_is_loaded(
+    caller: httpx.Client, kept: str
+) -> None:
+    new, alias = f"new-{next(names)}", f"alias-{next(names)}"
+    document = caller.get(f"{M}/checkpoints/{kept}/export").content
+    headers = {"content-type": "application/json"}
+    caller.post(f"/v1/models/{new}/import", content=document, headers=headers).raise_for_status()
+    caller.put(f"/v1/aliases/{alias}", json={"model": new}).raise_for_status()
+    answer = told(caller.get(f"/v1/models/{alias}", headers=LINES))
+    assert answer.steps == ["load"]
+    assert {line["total"] for line in answer.lines} == {WEIGHTS}
+    assert (answer.status, json.loads(answer.body)["name"]) == (200, new)
+    assert caller.get(f"/v1/models/{new}", headers=LINES).json()["features"] == WEIGHTS

@@ -89,7 +89,7 @@ def router(settings: LimitSettings) -> APIRouter:
         wanted = await body_of(request, CheckpointRequest, settings.max_body_bytes)
         live_model = await fresh(request, model)
         await live_model.freshness.read()
-        return _shown(await live_model.checkpoints.make(wanted.name, tell_of(request)))
+        return _shown(await live_model.checkpoints.make(wanted.name, tell_of(request.scope)))
 
     @routes.get("/checkpoints", summary="List the checkpoints")
     async def list_checkpoints(request: Request, model: Name) -> list[Checkpoint]:
@@ -141,7 +141,7 @@ def router(settings: LimitSettings) -> APIRouter:
         live_model = await fresh(request, model)
         found = await found_checkpoint(request, live_model, checkpoint)
         async with exporting:  # their states are counted once they are read
-            loaded = await live_model.checkpoints.read(found, tell_of(request))
+            loaded = await live_model.checkpoints.read(found, tell_of(request.scope))
             pieces = portable.exported(found, loaded)
             request.scope[HELD].add_answer(portable.exported_bytes(loaded))
         size = {SIZE_HEADER: str(portable.document_bytes(loaded))}
@@ -165,7 +165,7 @@ def router(settings: LimitSettings) -> APIRouter:
     ) -> ModelListed:
         """Make a model of an exported document; it goes on from the next event of its stream."""
         scope, receive, most = request.scope, request.receive, settings.max_import_bytes
-        lifecycle, tell = lifecycle_of(request), tell_of(request)
+        lifecycle, tell = lifecycle_of(request), tell_of(request.scope)
         async with importing:  # no two of these big bodies at once
             body = await read_json_body(scope, receive, most, counted=False)
             await lifecycle.check_free(model)  # to read a large one takes long

@@ -108,7 +108,7 @@ def router(settings: LimitSettings) -> APIRouter:
                 ],
             )
         was_frozen = (await live_model.at_rest()).frozen
-        position = str(await live_model.commands.restore(checkpoint, tell_of(request)))
+        position = str(await live_model.commands.restore(checkpoint, tell_of(request.scope)))
         return Restored(position, (await live_model.at_rest()).frozen, was_frozen)
 
     @routes.post(

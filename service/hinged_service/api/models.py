@@ -22,6 +22,7 @@ from hinged_service.api.dependencies import (
     registry_of,
 )
 from hinged_service.api.large_answers import LargeAnswer, pieces_of, reserve
+from hinged_service.api.progress_lines import progress_answer
 from hinged_service.api.schemas import described
 from hinged_service.api.struct_route import StructRoute
 from hinged_service.engine.top_weights import largest, weights_bytes
@@ -84,7 +85,7 @@ def router(settings: LimitSettings) -> APIRouter:
         entries, reach = await registry_of(request).entries(), reach_of(request)
         return [listed(name, entry) for name, entry in entries.items() if reach.includes(name)]
 
-    @routes.get("/{model}", summary="Get a model")
+    @routes.get("/{model}", summary="Get a model", openapi_extra=progress_answer(200))
     async def get_model(request: Request, model: Name, at_least: AtLeast = None) -> ModelInfo:
         """Return a model's spec, position and account."""
         live_model = await open_model(request.scope, registry_of(request), model)

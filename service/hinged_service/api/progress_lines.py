@@ -12,7 +12,6 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 import msgspec
-from fastapi import Request
 from starlette.types import Message, Receive, Scope, Send
 
 from hinged_service.api.problems import as_service_error, problem
@@ -49,12 +48,12 @@ def takes_progress(scope: Scope) -> bool:
     )
 
 
-def tell_of(request: Request) -> Tell:
-    """Return the function that tells the request's caller of progress, from any thread.
+def tell_of(scope: Scope) -> Tell:
+    """Return the function that tells a request's caller of progress, from any thread.
 
     It raises when the caller has hung up.
     """
-    tell: Tell = request.scope.get(_TELL, silent)
+    tell: Tell = scope.get(_TELL, silent)
     return tell
 
 

@@ -68,7 +68,7 @@ def restore(session: Session, name: Name, checkpoint: CheckpointName) -> None:
     hinged restore mail before-the-campaign
     """
     with progress("restoring") as shown:
-        was_frozen = session.client.model(name).frozen
+        was_frozen = session.client.model(name, progress=shown.step).frozen
         position = session.client.restore(name, checkpoint, progress=shown.step)
         frozen = session.client.model(name, at_least=position).frozen
     said = [f"The model {name} is back at {checkpoint}."]

@@ -111,7 +111,8 @@ def show(session: Session, name: Name, at_least: AtLeast = None) -> None:
 
     hinged show mail
     """
-    found = session.client.model(name, at_least=at_least)
+    with progress("asking") as shown:
+        found = session.client.model(name, at_least=at_least, progress=shown.step)
     session.show(found, _facts(found))
 
 

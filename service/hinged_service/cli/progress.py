@@ -22,12 +22,13 @@ _QUIET_S: Final = 1.0
 _EVERY_S: Final = 0.1
 _STEPS: Final = {
     "send": "sending",
+    "load": "loading",
     "check": "checking",
     "write": "writing",
     "read": "reading",
     "receive": "receiving",
 }
-_OF_WEIGHTS: Final = frozenset({"write", "read"})
+_OF_WEIGHTS: Final = frozenset({"load", "write", "read"})
 
 
 def _bytes_per_s(rate: float) -> str:

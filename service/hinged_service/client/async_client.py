@@ -220,17 +220,21 @@ class AsyncClient:
         """Return all models, in order of name."""
         return await self.send(Call("GET", "/v1/models", reader(list[ModelListed])))
 
-    async def model(self, name: str, *, at_least: str | None = None) -> ModelInfo:
+    async def model(
+        self, name: str, *, at_least: str | None = None, progress: Tell | None = None
+    ) -> ModelInfo:
         """Return a model's spec, position and account.
 
         Parameters
         ----------
         at_least
             A position of an earlier answer: wait until the model has learned as much.
+        progress
+            As in `import_model`: a model that is not in memory is loaded.
 
         """
-        query = calls.query(at_least=at_least)
-        return await self.send(Call("GET", calls.model_path(name), reader(ModelInfo), query))
+        query, path = calls.query(at_least=at_least), calls.model_path(name)
+        return await self.send(Call("GET", path, reader(ModelInfo), query, tell=progress))
 
     async def overview(self, *, match: str = "", count: int = 50) -> ModelGlances:
         """Return the state of models, at most a second old; for displays that refresh.

@@ -194,10 +194,12 @@ class Client:
         """Return all models, in order of name."""
         return self.send(Call("GET", "/v1/models", reader(list[ModelListed])))
 
-    def model(self, name: str, *, at_least: str | None = None) -> ModelInfo:
+    def model(
+        self, name: str, *, at_least: str | None = None, progress: Tell | None = None
+    ) -> ModelInfo:
         """Return a model's spec, position and account."""
-        query = calls.query(at_least=at_least)
-        return self.send(Call("GET", calls.model_path(name), reader(ModelInfo), query))
+        query, path = calls.query(at_least=at_least), calls.model_path(name)
+        return self.send(Call("GET", path, reader(ModelInfo), query, tell=progress))
 
     def overview(self, *, match: str = "", count: int = 50) -> ModelGlances:
         """Return the state of models, at most a second old; for displays that refresh."""

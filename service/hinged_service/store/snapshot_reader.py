@@ -158,6 +158,7 @@ async def load_snapshot(
     chunk: int,
     hold_ms: int,
     fold: str | None = None,
+    tell: Tell = silent,
 ) -> Loaded:
     """Read a model's snapshot, whole and of one moment.
 
@@ -174,6 +175,8 @@ async def load_snapshot(
         Time to hold it.
     fold
         The fold tag that it must have; any if left out.
+    tell
+        Told of the weights that are read.
 
     Raises
     ------
@@ -203,7 +206,7 @@ async def load_snapshot(
         damage: DamagedState | OtherVersion | None = None
         state = mark = None
         try:
-            state, vectors = await load_state(source, keys, chunk, fold)
+            state, vectors = await load_state(source, keys, chunk, fold, tell)
             mark = await _mark_at(connection, keys.on, position)
             tag = await _tag(connection, keys, state, fold)
             last = await upgrade_point(connection, keys)

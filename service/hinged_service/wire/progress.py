@@ -28,11 +28,12 @@ class Progress(msgspec.Struct, frozen=True):
     step: Annotated[
         str,
         about(
-            "The step: of the service check (a document), write (a state to Redis) or read (one); "
-            "of the Python client also send or receive (a document)."
+            "The step: of the service load (the model, if it is not in memory), check (a "
+            "document), write (a state to Redis) or read (one); of the Python client send or "
+            "receive (a document)."
         ),
     ]
-    done: Annotated[int, about("Weights that were written or read; of other steps bytes.")]
+    done: Annotated[int, about("Weights that are loaded, written or read; of other steps bytes.")]
     total: Annotated[int, about("All of them; of receive about how many.")]
 
 
