@@ -166,7 +166,7 @@ def imported(body: bytes, tell: Tell = silent) -> Document:
     try:
         document = json.loads(body)
     except (ValueError, RecursionError) as error:
-        raise Malformed("The body is not valid JSON.") from error
+        raise Malformed("The document is not valid JSON. Import one that was exported.") from error
     try:
         passed(1)
         _refuse_halves(document)
