@@ -85,6 +85,8 @@ def test_an_export_sends_the_same_bytes_behind_its_lines(caller: httpx.Client, k
     assert answer.steps == ["read"]
     assert answer.headers["x-hinged-bytes"] == plain.headers["x-hinged-bytes"]
     assert (answer.status, answer.body) == (200, plain.content)
+    head = caller.head(f"{M}/checkpoints/{kept}/export", headers=LINES)
+    assert (head.status_code, head.content) == (200, b"")
 
 
 def test_an_import_and_a_restore_tell_their_progress(caller: httpx.Client, kept: str) -> None:
