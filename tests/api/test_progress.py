@@ -166,3 +166,18 @@ def test_a_model_that_is_not_in_memory_tells_how_much_is_loaded(
     assert {line["total"] for line in answer.lines} == {WEIGHTS}
     assert (answer.status, json.loads(answer.body)["name"]) == (200, new)
     assert caller.get(f"/v1/models/{new}", headers=LINES).json()["features"] == WEIGHTS
+
+
+def test_a_start_from_another_model_and_an_upgrade_tell_their_progress(
+    caller: httpx.Client, kept: str
+) -> None:
+    new = f"new-{next(names)}"
+    spec = {"learner": {"type": "perceptron"}, "start": {"model": "m"}}
+    answer = told(caller.put(f"/v1/models/{new}", json=spec, headers=LINES))
+    assert (answer.steps, answer.status) == (["write"], 201)
+    wanted = {"name": f"new-{next(names)}", "checkpoint": kept}
+    answer = told(caller.post(f"{M}/replay", json=wanted, headers=LINES))
+    assert (answer.steps, answer.status) == (["read"], 201)
+    assert json.loads(answer.body)["name"] == wanted["name"]
+    answer = told(caller.post(f"{M}/upgrade", headers=LINES))
+    assert (answer.steps, answer.status) == (["read"], 200)

@@ -178,7 +178,7 @@ def router(settings: LimitSettings) -> APIRouter:
         status_code=201,
         summary="Rebuild a model beside the old one",
         responses=wrong,
-        openapi_extra=document(Replay),
+        openapi_extra={**document(Replay), **progress_answer(201)},
     )
     async def replay(request: Request, model: Name) -> ModelListed:
         """Make a model that learns the past again, without some events or by another learner.
@@ -190,7 +190,9 @@ def router(settings: LimitSettings) -> APIRouter:
         reach.check(wanted.name)
         live_model = await fresh(request, model)
         entry, _ = await lifecycle_of(request).replay(
-            live_model, wanted.name, wanted.checkpoint, wanted.exclude, wanted.learner, reach
+            *(live_model, wanted.name, wanted.checkpoint, wanted.exclude, wanted.learner),
+            reach,
+            tell_of(request.scope),
         )
         return listed(wanted.name, entry)
 

@@ -115,6 +115,7 @@ def router(settings: LimitSettings) -> APIRouter:
         "/upgrade",
         summary="Hand a model to this version of the service",
         responses=problems_for({409: "This version cannot; nothing was changed."}),
+        openapi_extra=progress_answer(200),
     )
     async def upgrade(request: Request, model: Name) -> Upgraded:
         """Go on from the stored snapshot; workers of the version before then answer 503.
@@ -122,7 +123,7 @@ def router(settings: LimitSettings) -> APIRouter:
         Versions whose arithmetic may differ do not fold the same model. The same again changes
         nothing.
         """
-        done = await lifecycle_of(request).upgrade(model, reach_of(request))
+        done = await lifecycle_of(request).upgrade(model, reach_of(request), tell_of(request.scope))
         return Upgraded(str(done.position), done.fold, done.before)
 
     @routes.post(

@@ -237,13 +237,15 @@ def replay(
         exclude["ids"] = without_ids
     if without_entries:
         exclude["entries"] = without_entries
-    made = session.client.replay(
-        name,
-        new,
-        checkpoint=checkpoint,
-        exclude=exclude or None,
-        learner=None if learner is None else learner_spec(learner, parameters),
-    )
+    with progress("creating") as shown:
+        made = session.client.replay(
+            name,
+            new,
+            checkpoint=checkpoint,
+            exclude=exclude or None,
+            learner=None if learner is None else learner_spec(learner, parameters),
+            progress=shown.step,
+        )
     if wait:
         with progress("catching up") as shown:
             while (found := session.client.model(new)).progress < 1:

@@ -196,13 +196,17 @@ class AsyncClient:
         for piece in pieces(body, tell):
             yield piece
 
-    async def create_model(self, name: str, spec: Mapping[str, Any]) -> ModelListed:
+    async def create_model(
+        self, name: str, spec: Mapping[str, Any], *, progress: Tell | None = None
+    ) -> ModelListed:
         """Create a model; the same spec again changes nothing.
 
         Parameters
         ----------
         spec
             As in the service's documentation, `{"learner": {"type": ...}, ...}`.
+        progress
+            As in `import_model`: a model may start from another one.
 
         Raises
         ------
@@ -214,7 +218,9 @@ class AsyncClient:
         """
         body = calls.encoded(spec, "spec")
         path, long = calls.model_path(name), b'"start"' in body
-        return await self.send(Call("PUT", path, reader(ModelListed), body=body, long=long))
+        return await self.send(
+            Call("PUT", path, reader(ModelListed), body=body, long=long, tell=progress)
+        )
 
     async def models(self) -> list[ModelListed]:
         """Return all models, in order of name."""
@@ -559,14 +565,20 @@ class AsyncClient:
         body = {"checkpoint": checkpoint}
         return await self._command(name, "restore", body, repeated=False, long=True, tell=progress)
 
-    async def upgrade(self, name: str) -> Upgraded:
+    async def upgrade(self, name: str, *, progress: Tell | None = None) -> Upgraded:
         """Let the version of the service that answers go on with a model.
 
         Versions whose arithmetic may differ do not fold the same model: workers of the version
         before answer 503 for it from then on. If that version cannot, it raises `Conflict`.
+
+        Parameters
+        ----------
+        progress
+            As in `import_model`.
+
         """
         path = calls.model_path(name, "/upgrade")
-        return await self.send(Call("POST", path, reader(Upgraded), long=True))
+        return await self.send(Call("POST", path, reader(Upgraded), long=True, tell=progress))
 
     async def repair(self, name: str, checkpoint: str | None = None) -> Repaired:
         """Remove entries of a model's log that are no part of it, and pass over damaged ones.
@@ -676,6 +688,7 @@ class AsyncClient:
         checkpoint: str | None = None,
         exclude: Mapping[str, Any] | None = None,
         learner: Mapping[str, Any] | None = None,
+        progress: Tell | None = None,
     ) -> ModelListed:
         """Make a new model that learns the stream's past again; sent once only.
 
@@ -691,13 +704,21 @@ class AsyncClient:
             Events to leave out: `{"ids": [...], "entries": [...], "times": [...]}`.
         learner
             The spec of another learner, if wanted.
+        progress
+            As in `import_model`, until the model is made.
 
         """
         given = {"name": new, "checkpoint": checkpoint, "exclude": exclude, "learner": learner}
         body = calls.encoded({k: v for k, v in given.items() if v is not None}, "replay")
         path = calls.model_path(name, "/replay")
         return await self.send(
-            Call("POST", path, reader(ModelListed), body=body, repeated=False, long=True)
+            Call(
+                *("POST", path, reader(ModelListed)),
+                body=body,
+                repeated=False,
+                long=True,
+                tell=progress,
+            )
         )
 
     async def streams(self) -> list[StreamListed]:

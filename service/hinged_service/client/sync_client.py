@@ -184,11 +184,15 @@ class Client:
     def _pieces(self, body: bytes, tell: Tell) -> Iterator[bytes]:
         yield from pieces(body, tell)
 
-    def create_model(self, name: str, spec: Mapping[str, Any]) -> ModelListed:
+    def create_model(
+        self, name: str, spec: Mapping[str, Any], *, progress: Tell | None = None
+    ) -> ModelListed:
         """Create a model; the same spec again changes nothing."""
         body = calls.encoded(spec, "spec")
         path, long = calls.model_path(name), b'"start"' in body
-        return self.send(Call("PUT", path, reader(ModelListed), body=body, long=long))
+        return self.send(
+            Call("PUT", path, reader(ModelListed), body=body, long=long, tell=progress)
+        )
 
     def models(self) -> list[ModelListed]:
         """Return all models, in order of name."""
@@ -345,10 +349,10 @@ class Client:
         body = {"checkpoint": checkpoint}
         return self._command(name, "restore", body, repeated=False, long=True, tell=progress)
 
-    def upgrade(self, name: str) -> Upgraded:
+    def upgrade(self, name: str, *, progress: Tell | None = None) -> Upgraded:
         """Let the version of the service that answers go on with a model."""
         path = calls.model_path(name, "/upgrade")
-        return self.send(Call("POST", path, reader(Upgraded), long=True))
+        return self.send(Call("POST", path, reader(Upgraded), long=True, tell=progress))
 
     def repair(self, name: str, checkpoint: str | None = None) -> Repaired:
         """Remove entries of a model's log that are no part of it, and pass over damaged ones."""
@@ -411,13 +415,20 @@ class Client:
         checkpoint: str | None = None,
         exclude: Mapping[str, Any] | None = None,
         learner: Mapping[str, Any] | None = None,
+        progress: Tell | None = None,
     ) -> ModelListed:
         """Make a new model that learns the stream's past again; sent once only."""
         given = {"name": new, "checkpoint": checkpoint, "exclude": exclude, "learner": learner}
         body = calls.encoded({k: v for k, v in given.items() if v is not None}, "replay")
         path = calls.model_path(name, "/replay")
         return self.send(
-            Call("POST", path, reader(ModelListed), body=body, repeated=False, long=True)
+            Call(
+                *("POST", path, reader(ModelListed)),
+                body=body,
+                repeated=False,
+                long=True,
+                tell=progress,
+            )
         )
 
     def streams(self) -> list[StreamListed]:
