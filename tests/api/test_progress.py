@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -122,6 +123,8 @@ def test_a_refusal_in_the_middle_is_told_in_the_end(
     assert (answer.status, answer.headers["content-type"]) == (409, "application/problem+json")
     problem = json.loads(answer.body)
     assert (problem["status"], problem["title"]) == (409, "Conflict")
+    counted = r'hinged_http_requests_total{.*checkpoints",status="409".*} 1\.0'
+    assert re.search(counted, caller.get("/metrics").text)
     weights = f"hinged:{{m}}:checkpoint:{kept}:weights"
     assert slow.db.hdel(weights, "a name that takes some room 7") == 1
     answer = told(caller.get(f"{M}/checkpoints/{kept}/export", headers=LINES))

@@ -16,7 +16,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from hinged_service.api.problems import as_service_error, problem
 from hinged_service.tasks import cancel
-from hinged_service.telemetry.request_context import template
+from hinged_service.telemetry.request_context import BEGINNING, Beginning, template
 from hinged_service.wire.progress import PROGRESS_TYPE, AnswerHead, Progress, Tell, silent
 
 __all__ = ["answer_with_progress", "progress_answer", "takes_progress", "tell_of"]
@@ -91,10 +91,10 @@ class _Telling:
                 continue
             self._news = None
             if not self.begun:
-                self.begun = True
-                self._tasks.append(asyncio.create_task(self._look()))  # the body was read
                 start = {"type": "http.response.start", "status": 200, "headers": _HEADERS}
                 await self._send(start)
+                self.begun = True  # not before: it may be cancelled while it waits to be sent
+                self._tasks.append(asyncio.create_task(self._look()))  # the body was read
             await self._line(news)
 
     async def _look(self) -> None:
@@ -114,6 +114,8 @@ class _Telling:
         await self.end()
         if self.begun:
             self.headed = True
+            beginning: Beginning = self._scope[BEGINNING]
+            beginning.note(message["status"])
             headers = {k.decode("latin-1"): v.decode("latin-1") for k, v in message["headers"]}
             await self._line(AnswerHead(message["status"], headers))
         else:
