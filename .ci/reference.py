@@ -200,6 +200,7 @@ class Interface:
             schema = body["content"]["application/json"].get("schema", {})
             parts.append(f"Body: {self._type(schema, here)}, as `{'` or `'.join(media)}`.\n")
         answers: list[tuple[str, ...]] = []
+        notes: list[str] = []
         common = sorted(COMMON & call["responses"].keys())
         for status, answer in sorted(call["responses"].items()):
             if status in common:
@@ -211,7 +212,10 @@ class Interface:
                 text = text.replace(framework, ours)
             kind = "" if problem or not schema else self._type(schema, here)
             answers.append((status, cell(text), kind))
-        parts.append(table(("status", "meaning", "answer"), *answers))
+            lines = answer.get("content", {}).get("application/x-ndjson", {}).get("schema", {})
+            if text := lines.get("description"):
+                notes.append(f"`application/x-ndjson`: {self._type(lines, here)}. {text}\n")
+        parts += [table(("status", "meaning", "answer"), *answers), *notes]
         if common:
             parts.append(f"Also {', '.join(common)}: see [Errors](errors.md).\n")
         return "\n".join(parts)

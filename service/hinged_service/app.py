@@ -164,7 +164,7 @@ class _Service(FastAPI):
 
     async def _route(self, scope: Scope, receive: Receive, send: Send, began_s: float) -> None:
         """Answer through FastAPI's router."""
-        begun = request_context.Beginning(send)
+        begun = scope[request_context.BEGINNING] = request_context.Beginning(send)
         sending, routed = problems.guarded(begun), super().__call__
         try:
             if scope["method"] == "HEAD":

@@ -5,7 +5,12 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import pty
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,6 +43,32 @@ def run_hinged(*arguments: str, stdin: str = "", **variables: str) -> Ran:
     kept = {k: v for k, v in os.environ.items() if not k.startswith("HINGED_")}
     done = run_forked(arguments, kept | {"COLUMNS": "200"} | variables, stdin)
     return Ran(done.returncode, done.stdout, done.stderr)
+
+
+def environ(service: Service) -> dict[str, str]:
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("HINGED_")}
+    return kept | {"HINGED_URL": service.url, "COLUMNS": "200"}
+
+
+def at_a_terminal(
+    service: Service, words: list[str], stop: Callable[[str], bool], **streams: Any
+) -> tuple[int, str]:
+    """Run `hinged`, interrupt it when `stop` says so; return the code and what was shown."""
+    ours, theirs = pty.openpty()
+    environment = environ(service) | {"TERM": "xterm", "LINES": "20"}
+    command = [sys.executable, "-m", "hinged_service.cli", *words]
+    given: dict[str, Any] = {"stdin": theirs, "stdout": theirs, "stderr": theirs} | streams
+    with subprocess.Popen(command, env=environment, **given) as process:
+        os.close(theirs)
+        shown, stopped = "", False
+        with suppress(OSError):  # the other end is closed
+            while part := os.read(ours, 65_536):
+                shown += part.decode()
+                if not stopped and stop(shown):
+                    stopped = True
+                    process.send_signal(signal.SIGINT)
+    os.close(ours)
+    return process.returncode, shown
 
 
 @pytest.fixture

@@ -4,23 +4,16 @@ from __future__ import annotations
 
 import csv
 import json
-import os
-import pty
 import re
-import signal
-import subprocess
-import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from hinged_service.client import Client, Event
-from tests.cli.conftest import Run
+from tests.cli.conftest import Run, at_a_terminal, environ
 from tests.support.forked_command import ForkedCommand
 from tests.support.service import Service
 
@@ -31,11 +24,6 @@ ROLLING = {"type": "rolling", "metric": "accuracy", "window": 2}
 def client(service: Service) -> Iterator[Client]:
     with Client(service.url) as client:
         yield client
-
-
-def environ(service: Service) -> dict[str, str]:
-    kept = {k: v for k, v in os.environ.items() if not k.startswith("HINGED_")}
-    return kept | {"HINGED_URL": service.url, "COLUMNS": "200"}
 
 
 def test_top_tells_rate_accuracy_and_status(run: Run, client: Client, name: str) -> None:
@@ -74,27 +62,6 @@ def test_top_tells_rate_accuracy_and_status(run: Run, client: Client, name: str)
         shown[-2],
         "frozen",
     ]
-
-
-def at_a_terminal(
-    service: Service, words: list[str], stop: Callable[[str], bool], **streams: Any
-) -> tuple[int, str]:
-    """Run `hinged`, interrupt it when `stop` says so; return the code and what was shown."""
-    ours, theirs = pty.openpty()
-    environment = environ(service) | {"TERM": "xterm", "LINES": "20"}
-    command = [sys.executable, "-m", "hinged_service.cli", *words]
-    given: dict[str, Any] = {"stdin": theirs, "stdout": theirs, "stderr": theirs} | streams
-    with subprocess.Popen(command, env=environment, **given) as process:
-        os.close(theirs)
-        shown, stopped = "", False
-        with suppress(OSError):  # the other end is closed
-            while part := os.read(ours, 65_536):
-                shown += part.decode()
-                if not stopped and stop(shown):
-                    stopped = True
-                    process.send_signal(signal.SIGINT)
-    os.close(ours)
-    return process.returncode, shown
 
 
 def test_top_refreshes_a_terminal_until_it_is_interrupted(

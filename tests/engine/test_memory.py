@@ -5,7 +5,6 @@ import http.client
 import json
 from collections import Counter, deque
 from collections.abc import Iterator
-from types import FrameType
 from typing import Any
 
 import httpx
@@ -52,31 +51,28 @@ class Caller:
         self._connection.close()
 
 
-def large() -> dict[int, Any]:
-    """Every container in this process with many entries."""
+Places = dict[tuple[int, str], str]
+
+
+def large() -> Places:
+    """The attributes of the service's objects that hold many entries, by object and name."""
     gc.collect()
-    kinds = (dict, set, list, deque)
-    return {id(o): o for o in gc.get_objects() if isinstance(o, kinds) and len(o) >= MANY}
-
-
-def owners(of: Any, but: list[Any]) -> Iterator[str]:
-    for holder in gc.get_referrers(of):
-        if isinstance(holder, FrameType) or any(holder is o for o in but):
+    found: Places = {}
+    for one in gc.get_objects():
+        kind = type(one)
+        if not str(kind.__module__).startswith("hinged_service"):
             continue
-        own = [o for o in gc.get_referrers(holder) if getattr(o, "__dict__", None) is holder]
-        whole = own[0] if own else holder
-        slots = getattr(type(whole), "__slots__", ())
-        found = {**getattr(whole, "__dict__", {}), **{s: getattr(whole, s, None) for s in slots}}
-        for name, value in found.items():
-            if value is of and type(whole).__module__.startswith("hinged_service"):
-                yield f"{type(whole).__name__}.{name}"
+        slots = [name for base in kind.__mro__ for name in getattr(base, "__slots__", ())]
+        values = {name: getattr(one, name, None) for name in slots} | getattr(one, "__dict__", {})
+        for name, value in values.items():
+            if isinstance(value, (dict, set, list, deque)) and len(value) >= MANY:
+                found[id(one), name] = f"{kind.__name__}.{name}"
+    return found
 
 
-def grown(before: dict[int, Any]) -> set[str]:
-    """Places where the service holds containers that became large since then."""
-    after = large()
-    new = [o for i, o in after.items() if i not in before and o is not before]
-    return {name for o in new for name in owners(o, [new, before, after])}
+def grown(before: Places) -> set[str]:
+    """The attributes that became large since then, not those of a service of other tests."""
+    return {name for place, name in large().items() if place not in before}
 
 
 @pytest.fixture(autouse=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import pickle
@@ -22,6 +23,7 @@ from tests.cli.conftest import run_hinged
 from tests.support.service import Service
 from tests.support.shared_service import NewModel
 
+numbers = itertools.count()
 NAMES = ["age", "clicks", 'a "quoted" é', "flag", "rare"]
 SPECS: dict[str, dict[str, Any]] = {
     "plain": {"learner": {"type": "averaged_perceptron"}, "labels": ["ham", "spam"]},
@@ -74,7 +76,7 @@ class Model:
     """A model of the service, its document, and its answers about events it has not learned."""
 
     def __init__(self, client: httpx.Client, url: str, kind: str) -> None:
-        self.kind, self.name, spec = kind, f"exported-{kind}", SPECS[kind]
+        self.kind, self.name, spec = kind, f"exported-{kind}-{next(numbers)}", SPECS[kind]
         path = f"/v1/models/{self.name}"
         assert client.put(path, json=spec).status_code == 201
         learned = [{"x": x, "y": label(kind, x)} for x in events(1, 300)]

@@ -23,6 +23,7 @@ from hinged_service.api.dependencies import (
 )
 from hinged_service.api.large_answers import LargeAnswer
 from hinged_service.api.models import listed
+from hinged_service.api.progress_lines import progress_answer, tell_of
 from hinged_service.api.struct_route import StructRoute
 from hinged_service.engine import export as portable
 from hinged_service.engine.live_model import LiveModel
@@ -34,6 +35,7 @@ from hinged_service.server.admission import HELD
 from hinged_service.settings import LimitSettings
 from hinged_service.store import checkpoints as stored
 from hinged_service.wire.codec import DamagedState
+from hinged_service.wire.progress import SIZE_HEADER
 from hinged_service.wire.responses import Checkpoint, ModelListed
 from hinged_service.wire.strict import StrictModel
 
@@ -80,14 +82,14 @@ def router(settings: LimitSettings) -> APIRouter:
         status_code=201,
         summary="Make a checkpoint",
         responses=wrong,
-        openapi_extra=document(CheckpointRequest),
+        openapi_extra={**document(CheckpointRequest), **progress_answer(201)},
     )
     async def make_checkpoint(request: Request, model: Name) -> Checkpoint:
         """Keep the model's present state, permanently."""
         wanted = await body_of(request, CheckpointRequest, settings.max_body_bytes)
         live_model = await fresh(request, model)
         await live_model.freshness.read()
-        return _shown(await live_model.checkpoints.make(wanted.name))
+        return _shown(await live_model.checkpoints.make(wanted.name, tell_of(request.scope)))
 
     @routes.get("/checkpoints", summary="List the checkpoints")
     async def list_checkpoints(request: Request, model: Name) -> list[Checkpoint]:
@@ -129,19 +131,21 @@ def router(settings: LimitSettings) -> APIRouter:
         responses={
             200: {
                 "content": {"application/json": {"schema": {"type": "object"}}},
-                "description": "The document.",
+                "description": f"The document; `{SIZE_HEADER}` tells about how many bytes it has.",
             }
         },
+        openapi_extra=progress_answer(200),
     )
     async def export(request: Request, model: Name, checkpoint: CheckpointName) -> Response:
         """Return spec and state as one JSON document, for another server to import."""
         live_model = await fresh(request, model)
         found = await found_checkpoint(request, live_model, checkpoint)
         async with exporting:  # their states are counted once they are read
-            loaded = await live_model.checkpoints.read(found)
+            loaded = await live_model.checkpoints.read(found, tell_of(request.scope))
             pieces = portable.exported(found, loaded)
             request.scope[HELD].add_answer(portable.exported_bytes(loaded))
-        return LargeAnswer(_in_thread(pieces))
+        size = {SIZE_HEADER: str(portable.document_bytes(loaded))}
+        return LargeAnswer(_in_thread(pieces), size)
 
     @routes.post(
         "/import",
@@ -152,7 +156,8 @@ def router(settings: LimitSettings) -> APIRouter:
             "requestBody": {
                 "required": True,
                 "content": {"application/json": {"schema": {"type": "object"}}},
-            }
+            },
+            **progress_answer(201),
         },
     )
     async def import_model(
@@ -160,12 +165,12 @@ def router(settings: LimitSettings) -> APIRouter:
     ) -> ModelListed:
         """Make a model of an exported document; it goes on from the next event of its stream."""
         scope, receive, most = request.scope, request.receive, settings.max_import_bytes
-        lifecycle = lifecycle_of(request)
+        lifecycle, tell = lifecycle_of(request), tell_of(request.scope)
         async with importing:  # no two of these big bodies at once
             body = await read_json_body(scope, receive, most, counted=False)
             await lifecycle.check_free(model)  # to read a large one takes long
-            document = await asyncio.to_thread(portable.imported, body)
-        entry = await lifecycle.create_imported(model, document, reach_of(request))
+            document = await asyncio.to_thread(portable.imported, body, tell)
+        entry = await lifecycle.create_imported(model, document, reach_of(request), tell)
         return listed(model, entry)
 
     @routes.post(
@@ -173,7 +178,7 @@ def router(settings: LimitSettings) -> APIRouter:
         status_code=201,
         summary="Rebuild a model beside the old one",
         responses=wrong,
-        openapi_extra=document(Replay),
+        openapi_extra={**document(Replay), **progress_answer(201)},
     )
     async def replay(request: Request, model: Name) -> ModelListed:
         """Make a model that learns the past again, without some events or by another learner.
@@ -185,7 +190,9 @@ def router(settings: LimitSettings) -> APIRouter:
         reach.check(wanted.name)
         live_model = await fresh(request, model)
         entry, _ = await lifecycle_of(request).replay(
-            live_model, wanted.name, wanted.checkpoint, wanted.exclude, wanted.learner, reach
+            *(live_model, wanted.name, wanted.checkpoint, wanted.exclude, wanted.learner),
+            reach,
+            tell_of(request.scope),
         )
         return listed(wanted.name, entry)
 

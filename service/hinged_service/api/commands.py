@@ -17,6 +17,7 @@ from hinged_service.api.dependencies import (
     problems_for,
     reach_of,
 )
+from hinged_service.api.progress_lines import progress_answer, tell_of
 from hinged_service.api.struct_route import StructRoute
 from hinged_service.engine.live_model import LiveModel
 from hinged_service.errors import Detail, Unprocessable
@@ -89,7 +90,7 @@ def router(settings: LimitSettings) -> APIRouter:
         "/restore",
         summary="Go back to a checkpoint",
         responses={**wrong, **problems_for({409: "The checkpoint cannot be read."})},
-        openapi_extra=document(Restore),
+        openapi_extra={**document(Restore), **progress_answer(200)},
     )
     async def restore(request: Request, model: Name) -> Restored:
         """Take the state of a checkpoint, counters and metrics included; the log goes on."""
@@ -107,13 +108,14 @@ def router(settings: LimitSettings) -> APIRouter:
                 ],
             )
         was_frozen = (await live_model.at_rest()).frozen
-        position = str(await live_model.commands.restore(checkpoint))
+        position = str(await live_model.commands.restore(checkpoint, tell_of(request.scope)))
         return Restored(position, (await live_model.at_rest()).frozen, was_frozen)
 
     @routes.post(
         "/upgrade",
         summary="Hand a model to this version of the service",
         responses=problems_for({409: "This version cannot; nothing was changed."}),
+        openapi_extra=progress_answer(200),
     )
     async def upgrade(request: Request, model: Name) -> Upgraded:
         """Go on from the stored snapshot; workers of the version before then answer 503.
@@ -121,7 +123,7 @@ def router(settings: LimitSettings) -> APIRouter:
         Versions whose arithmetic may differ do not fold the same model. The same again changes
         nothing.
         """
-        done = await lifecycle_of(request).upgrade(model, reach_of(request))
+        done = await lifecycle_of(request).upgrade(model, reach_of(request), tell_of(request.scope))
         return Upgraded(str(done.position), done.fold, done.before)
 
     @routes.post(

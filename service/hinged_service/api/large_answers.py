@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-from collections.abc import AsyncIterable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -167,8 +167,12 @@ def _emptied(pieces: list[bytes]) -> Iterator[bytes]:
 class LargeAnswer(Response):
     """An answer of JSON that is made and sent in pieces."""
 
-    def __init__(self, pieces: Iterable[bytes] | AsyncIterable[bytes]) -> None:
-        super().__init__(media_type="application/json")
+    def __init__(
+        self,
+        pieces: Iterable[bytes] | AsyncIterable[bytes],
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(headers=headers, media_type="application/json")
         del self.headers["content-length"]
         self._pieces = pieces
 

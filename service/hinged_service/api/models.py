@@ -22,6 +22,7 @@ from hinged_service.api.dependencies import (
     registry_of,
 )
 from hinged_service.api.large_answers import LargeAnswer, pieces_of, reserve
+from hinged_service.api.progress_lines import progress_answer, tell_of
 from hinged_service.api.schemas import described
 from hinged_service.api.struct_route import StructRoute
 from hinged_service.engine.top_weights import largest, weights_bytes
@@ -65,7 +66,7 @@ def router(settings: LimitSettings) -> APIRouter:
                 }
             ),
         },
-        openapi_extra=document(ModelSpec),
+        openapi_extra={**document(ModelSpec), **progress_answer(201)},
     )
     async def put_model(
         request: Request,
@@ -74,7 +75,9 @@ def router(settings: LimitSettings) -> APIRouter:
     ) -> ModelListed:
         """Create a model from its spec; the same spec again changes nothing."""
         spec = await body_of(request, ModelSpec, settings.max_body_bytes)
-        entry, new = await lifecycle_of(request).create(model, spec, reach_of(request))
+        entry, new = await lifecycle_of(request).create(
+            model, spec, reach_of(request), tell_of(request.scope)
+        )
         response.status_code = 201 if new else 200
         return listed(model, entry)
 
@@ -84,7 +87,7 @@ def router(settings: LimitSettings) -> APIRouter:
         entries, reach = await registry_of(request).entries(), reach_of(request)
         return [listed(name, entry) for name, entry in entries.items() if reach.includes(name)]
 
-    @routes.get("/{model}", summary="Get a model")
+    @routes.get("/{model}", summary="Get a model", openapi_extra=progress_answer(200))
     async def get_model(request: Request, model: Name, at_least: AtLeast = None) -> ModelInfo:
         """Return a model's spec, position and account."""
         live_model = await open_model(request.scope, registry_of(request), model)

@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from hinged_service.api.ndjson.openapi import LINE_SHAPES
-from hinged_service.wire import reports, responses
+from hinged_service.wire import progress, reports, responses
 from hinged_service.wire.events import LateEvent, MixedQuestion
 from hinged_service.wire.faults import MAX_TEXT, MAX_VALUE
 
@@ -45,7 +45,7 @@ _NAMES: Final = {
 """Names in the document from which clients are generated, if they differ from the types."""
 _ANSWERS: Final = tuple(
     kind
-    for module in (responses, reports)
+    for module in (responses, reports, progress)
     for name in module.__all__
     if isinstance(kind := getattr(module, name), type) and issubclass(kind, msgspec.Struct)
 )

@@ -10,14 +10,19 @@ from typing import Any, get_type_hints
 import msgspec
 from fastapi import Response
 from fastapi.routing import APIRoute
+from starlette.types import Receive, Scope, Send
 
+from hinged_service.api.progress_lines import answer_with_progress, takes_progress
 from hinged_service.api.schemas import described
 
 __all__ = ["StructRoute"]
 
 
 class StructRoute(APIRoute):
-    """A route whose endpoint may return a struct, or a list of one: sent and described as such."""
+    """A route whose endpoint may return a struct, or a list of one: sent and described as such.
+
+    An endpoint whose work takes long tells of its progress with `tell_of`.
+    """
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
         kind = get_type_hints(endpoint).get("return")
@@ -28,6 +33,13 @@ class StructRoute(APIRoute):
             options["response_model"] = None
             endpoint = _encoding(endpoint, status)
         super().__init__(path, endpoint, **options)
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, with lines of progress if the caller accepts them."""
+        if takes_progress(scope):
+            await answer_with_progress(super().handle, scope, receive, send)
+        else:
+            await super().handle(scope, receive, send)
 
 
 def _encoding(

@@ -35,8 +35,8 @@ def checkpoint(
 
     hinged checkpoint mail --name before-the-campaign
     """
-    with progress("saving"):
-        made = session.client.make_checkpoint(name, as_)
+    with progress("saving") as shown:
+        made = session.client.make_checkpoint(name, as_, progress=shown.step)
     session.show(
         made,
         f"Kept {made.model} as {made.name or made.uid}. Events so far: {made.events:,}.",
@@ -67,9 +67,9 @@ def restore(session: Session, name: Name, checkpoint: CheckpointName) -> None:
 
     hinged restore mail before-the-campaign
     """
-    was_frozen = session.client.model(name).frozen
-    with progress("restoring"):
-        position = session.client.restore(name, checkpoint)
+    with progress("restoring") as shown:
+        was_frozen = session.client.model(name, progress=shown.step).frozen
+        position = session.client.restore(name, checkpoint, progress=shown.step)
         frozen = session.client.model(name, at_least=position).frozen
     said = [f"The model {name} is back at {checkpoint}."]
     if frozen is not was_frozen:
@@ -133,8 +133,8 @@ def export(
 
     hinged export mail mail.onnx --format onnx
     """
-    with progress("exporting"):
-        document = export_model(session.client, name, checkpoint)
+    with progress("exporting") as shown:
+        document = export_model(session.client, name, checkpoint, shown.step)
     if format is not Format.json:
         from hinged_service.interchange.formats import NotExportable, exported_as
 
@@ -198,8 +198,8 @@ def import_(
         except NotImportable as error:
             typer.echo(str(error), err=True)
             raise typer.Exit(1) from None
-    with progress("importing"):
-        made = session.client.import_model(name, document)
+    with progress("importing") as shown:
+        made = session.client.import_model(name, document, progress=shown.step)
     session.show(made, f"Created the model {made.name} with its state.")
 
 
@@ -237,17 +237,19 @@ def replay(
         exclude["ids"] = without_ids
     if without_entries:
         exclude["entries"] = without_entries
-    made = session.client.replay(
-        name,
-        new,
-        checkpoint=checkpoint,
-        exclude=exclude or None,
-        learner=None if learner is None else learner_spec(learner, parameters),
-    )
+    with progress("creating") as shown:
+        made = session.client.replay(
+            name,
+            new,
+            checkpoint=checkpoint,
+            exclude=exclude or None,
+            learner=None if learner is None else learner_spec(learner, parameters),
+            progress=shown.step,
+        )
     if wait:
-        with progress("catching up") as tell:
+        with progress("catching up") as shown:
             while (found := session.client.model(new)).progress < 1:
-                tell(found.progress, found.events)
+                shown.tell(found.progress, found.events)
                 time.sleep(_POLL_S)
     state = (
         "has caught up with the log"

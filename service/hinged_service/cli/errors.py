@@ -92,7 +92,7 @@ def _hint(error: ClientError, url: str) -> str:
             )
         return "Try again."
     if isinstance(error, NotFound):
-        return "`hinged models` and `hinged aliases` list what is there."
+        return "List what is there: `hinged models`, `aliases` or `checkpoints MODEL`."
     if isinstance(error, NotAllowed):
         return "Give the right key with --api-key or HINGED_API_KEY."
     if isinstance(error, BadAnswer):

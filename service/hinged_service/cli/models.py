@@ -98,7 +98,8 @@ def create(
             "stream": stream,
         }
         wanted = {key: value for key, value in given.items() if value}
-    made = session.client.create_model(name, wanted)
+    with progress("creating") as shown:
+        made = session.client.create_model(name, wanted, progress=shown.step)
     session.show(
         made,
         f"Created the model {made.name}: {made.spec['learner']['type']} on the stream "
@@ -111,7 +112,8 @@ def show(session: Session, name: Name, at_least: AtLeast = None) -> None:
 
     hinged show mail
     """
-    found = session.client.model(name, at_least=at_least)
+    with progress("asking") as shown:
+        found = session.client.model(name, at_least=at_least, progress=shown.step)
     session.show(found, _facts(found))
 
 
@@ -218,18 +220,21 @@ def upgrade(
     """
     if (name is None) is not every:
         raise typer.BadParameter("Name a model, or give --all.")
-    names = [m.name for m in session.client.models()] if name is None else [name]
 
     def upgraded(one: str) -> Upgraded | ClientError:
         try:
             return session.client.upgrade(one)
         except ClientError as error:
-            if not every:
-                raise
             return error
 
-    results = counted("upgrading", map(upgraded, names), len(names), "models")
-    done = dict(zip(names, results, strict=True))
+    done: dict[str, Upgraded | ClientError]
+    if name is None:
+        names = [m.name for m in session.client.models()]
+        results = counted("upgrading", map(upgraded, names), len(names), "models")
+        done = dict(zip(names, results, strict=True))
+    else:
+        with progress("upgrading") as display:
+            done = {name: session.client.upgrade(name, progress=display.step)}
     shown = [_upgrade_result(one, result) for one, result in done.items()]
     session.show(
         shown if every else shown[0],

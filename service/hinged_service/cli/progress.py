@@ -9,30 +9,100 @@ from contextlib import contextmanager
 from typing import Final, TypeVar
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import Progress as Bars
 
-__all__ = ["counted", "progress"]
+from hinged_service.client import Progress
+
+__all__ = ["Shown", "counted", "progress"]
 
 T = TypeVar("T")
-Told = Callable[[float, int], None]
 
 _QUIET_S: Final = 1.0
 _EVERY_S: Final = 0.1
+_STEPS: Final = {
+    "send": "sending",
+    "load": "loading",
+    "check": "checking",
+    "write": "writing",
+    "read": "reading",
+    "receive": "receiving",
+}
+_OF_WEIGHTS: Final = frozenset({"load", "write", "read"})
+
+
+def _bytes_per_s(rate: float) -> str:
+    return f"{rate / 1e6:,.1f} MB/s"
+
+
+class Shown:
+    """The display of one command: a bar, or one for each of its steps.
+
+    Parameters
+    ----------
+    what, unit
+        As for `progress`.
+    bars
+        The place for bars; `None` if nothing is shown.
+
+    """
+
+    def __init__(self, what: str, unit: str, bars: Bars | None) -> None:
+        self._what, self._unit, self._bars = what, unit, bars
+        self._step = ""
+        self._begin(what)
+
+    def _begin(self, description: str, done: int = 0) -> None:
+        self._began_s = self._told_s = time.monotonic()
+        self._done_before = done
+        if self._bars is not None:
+            self._task = self._bars.add_task(description, total=None, rate="")
+
+    def tell(self, share: float, events: int) -> None:
+        """Show the share that is done, 0 to 1, and the events, or what `unit` names, of it."""
+        self._show(share, events, lambda rate: f"{rate:,.0f} {self._unit}/s")
+
+    def step(self, progress: Progress) -> None:
+        """Show how far a step of a call is: a new one gets a bar below those before."""
+        if progress.step != self._step:
+            if self._bars is not None:
+                if self._step:
+                    self._bars.update(self._task, total=1.0, completed=1.0)
+                else:
+                    self._bars.remove_task(self._task)
+            self._step = progress.step
+            name = _STEPS.get(progress.step, progress.step)
+            self._begin(f"{self._what}: {name}", progress.done)
+        of_weights = progress.step in _OF_WEIGHTS
+        said = (lambda rate: f"{rate:,.0f} weights/s") if of_weights else _bytes_per_s
+        self._show(progress.done / max(progress.total, 1), progress.done, said)
+
+    def _show(self, share: float, done: int, said: Callable[[float], str]) -> None:
+        now_s = time.monotonic()
+        if self._bars is not None and (now_s - self._told_s >= _EVERY_S or share >= 1):
+            self._told_s = now_s
+            rate = said((done - self._done_before) / max(now_s - self._began_s, 1e-6))
+            self._bars.update(self._task, total=1.0, completed=share, rate=rate)
 
 
 @contextmanager
-def progress(what: str, unit: str = "events") -> Iterator[Told]:
-    """Show how far something is while the block runs.
+def progress(what: str, unit: str = "events") -> Iterator[Shown]:
+    """Show how far something is while the block runs; until the block tells, only the time.
 
-    Yields a function of the share that is done, 0 to 1, and of the events, or what `unit` names,
-    that this took. Until it is called, only the time is shown.
+    Parameters
+    ----------
+    what
+        The work, as `learning`.
+    unit
+        Name of what is counted.
+
     """
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield lambda _share, _events: None
+        yield Shown(what, unit, None)
         return
-    bar = Progress(
-        TextColumn(what),
+    bars = Bars(
+        TextColumn("{task.description}"),
         BarColumn(),
         TextColumn("{task.percentage:>3.0f}%  {task.fields[rate]}"),
         TimeElapsedColumn(),
@@ -41,31 +111,20 @@ def progress(what: str, unit: str = "events") -> Iterator[Told]:
         console=console,
         transient=True,
     )
-    task = bar.add_task("", total=None, rate="")
-    later = threading.Timer(_QUIET_S, bar.start)
+    later = threading.Timer(_QUIET_S, bars.start)
     later.daemon = True
     later.start()
-    began_s = told_s = time.monotonic()
-
-    def tell(share: float, events: int) -> None:
-        nonlocal told_s
-        now_s = time.monotonic()
-        if now_s - told_s >= _EVERY_S:
-            told_s = now_s
-            rate = f"{events / (now_s - began_s):,.0f} {unit}/s"
-            bar.update(task, total=1.0, completed=share, rate=rate)
-
     try:
-        yield tell
+        yield Shown(what, unit, bars)
     finally:
         later.cancel()
         later.join()
-        bar.stop()
+        bars.stop()
 
 
 def counted(what: str, results: Iterable[T], total: int, unit: str = "events") -> Iterator[T]:
     """Yield results, and show how many of them there are."""
-    with progress(what, unit) as tell:
+    with progress(what, unit) as shown:
         for number, result in enumerate(results, start=1):
-            tell(number / total, number)
+            shown.tell(number / total, number)
             yield result

@@ -152,14 +152,14 @@ def train(
     )
     _check_new(session, name)
     try:
-        with engine(on.value, workers, address) as spread, progress("learning") as tell:
+        with engine(on.value, workers, address) as spread, progress("learning") as shown:
             done = events = 0
 
             def note(_: int, part: Part) -> None:
                 nonlocal done, events
                 done += 1
                 events += part.learner.accounting.events
-                tell(done / (passes * len(paths)), events)
+                shown.tell(done / (passes * len(paths)), events)
 
             mixed, total = back_fill(BackFill(paths, options, spec, passes), spread, note)
     except (FileError, EngineFailed) as error:
@@ -170,7 +170,9 @@ def train(
     if not allowed.covers(total.bad, total.events + total.bad):
         typer.echo(f"No model was made: --max-bad allows {max_bad}.", err=True)
         raise typer.Exit(1)
-    session.client.import_model(name, document_of_learner(mixed, name, rule, pair))
+    document = document_of_learner(mixed, name, rule, pair)
+    with progress("importing") as shown:
+        session.client.import_model(name, document, progress=shown.step)
     counts = {
         "model": name,
         "files": len(paths),

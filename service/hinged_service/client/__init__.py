@@ -31,6 +31,7 @@ from hinged_service.wire.live import (
     LiveOutcome,
     LiveSample,
 )
+from hinged_service.wire.progress import Progress
 from hinged_service.wire.reports import (
     HistoryPoint,
     HistoryTurn,
@@ -102,6 +103,7 @@ __all__ = [
     "NotFound",
     "Outcome",
     "Prediction",
+    "Progress",
     "Promoted",
     "RemoteClassifier",
     "Repaired",

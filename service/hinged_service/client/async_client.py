@@ -29,8 +29,10 @@ from hinged_service.client.connections import Connections
 from hinged_service.client.errors import ClientError, Unavailable, Unreachable
 from hinged_service.client.events import Event, EventLike, encode_event, encode_question
 from hinged_service.client.exchange import Exchange, Retries
+from hinged_service.client.progress import WatchedAnswer, pieces
 from hinged_service.client.watching import Watch
 from hinged_service.wire.live import LiveEvent
+from hinged_service.wire.progress import Tell
 from hinged_service.wire.reports import ModelGlances, ModelHistory
 from hinged_service.wire.responses import (
     AliasInfo,
@@ -163,6 +165,8 @@ class AsyncClient:
         exchange = Exchange(call, self._retries)
         while True:
             try:
+                if call.tell is not None:
+                    return exchange.read(await self._watched(call, call.tell))
                 answer = await self._connections.pool().request(
                     *(call.method, call.path),
                     params=call.query,
@@ -174,13 +178,35 @@ class AsyncClient:
                 pause_s = exchange.pause_s(failure)
             await asyncio.sleep(pause_s)
 
-    async def create_model(self, name: str, spec: Mapping[str, Any]) -> ModelListed:
+    async def _watched(self, call: Call[T], tell: Tell) -> httpx.Response:
+        """Return the answer to an attempt, and tell of its progress."""
+        async with self._connections.pool().stream(
+            *(call.method, call.path),
+            params=call.query,
+            content=None if call.body is None else self._pieces(call.body, tell),
+            headers=call.watched_headers(),
+            timeout=call.timeout(self._timeout_s),
+        ) as answer:
+            watched = WatchedAnswer(answer, tell)
+            async for chunk in answer.aiter_bytes():
+                watched.add(chunk)
+        return watched.whole(answer.request)
+
+    async def _pieces(self, body: bytes, tell: Tell) -> AsyncIterator[bytes]:
+        for piece in pieces(body, tell):
+            yield piece
+
+    async def create_model(
+        self, name: str, spec: Mapping[str, Any], *, progress: Tell | None = None
+    ) -> ModelListed:
         """Create a model; the same spec again changes nothing.
 
         Parameters
         ----------
         spec
             As in the service's documentation, `{"learner": {"type": ...}, ...}`.
+        progress
+            As in `import_model`: a model may start from another one.
 
         Raises
         ------
@@ -192,23 +218,29 @@ class AsyncClient:
         """
         body = calls.encoded(spec, "spec")
         path, long = calls.model_path(name), b'"start"' in body
-        return await self.send(Call("PUT", path, reader(ModelListed), body=body, long=long))
+        return await self.send(
+            Call("PUT", path, reader(ModelListed), body=body, long=long, tell=progress)
+        )
 
     async def models(self) -> list[ModelListed]:
         """Return all models, in order of name."""
         return await self.send(Call("GET", "/v1/models", reader(list[ModelListed])))
 
-    async def model(self, name: str, *, at_least: str | None = None) -> ModelInfo:
+    async def model(
+        self, name: str, *, at_least: str | None = None, progress: Tell | None = None
+    ) -> ModelInfo:
         """Return a model's spec, position and account.
 
         Parameters
         ----------
         at_least
             A position of an earlier answer: wait until the model has learned as much.
+        progress
+            As in `import_model`: a model that is not in memory is loaded.
 
         """
-        query = calls.query(at_least=at_least)
-        return await self.send(Call("GET", calls.model_path(name), reader(ModelInfo), query))
+        query, path = calls.query(at_least=at_least), calls.model_path(name)
+        return await self.send(Call("GET", path, reader(ModelInfo), query, tell=progress))
 
     async def overview(self, *, match: str = "", count: int = 50) -> ModelGlances:
         """Return the state of models, at most a second old; for displays that refresh.
@@ -519,22 +551,34 @@ class AsyncClient:
         """
         return await self._command(name, "reset", repeated=False)
 
-    async def restore(self, name: str, checkpoint: str) -> str:
+    async def restore(self, name: str, checkpoint: str, *, progress: Tell | None = None) -> str:
         """Go back to a checkpoint, by name or uid; return the command's place in the log.
 
         Like `reset` it is sent once only.
+
+        Parameters
+        ----------
+        progress
+            As in `import_model`.
+
         """
         body = {"checkpoint": checkpoint}
-        return await self._command(name, "restore", body, repeated=False, long=True)
+        return await self._command(name, "restore", body, repeated=False, long=True, tell=progress)
 
-    async def upgrade(self, name: str) -> Upgraded:
+    async def upgrade(self, name: str, *, progress: Tell | None = None) -> Upgraded:
         """Let the version of the service that answers go on with a model.
 
         Versions whose arithmetic may differ do not fold the same model: workers of the version
         before answer 503 for it from then on. If that version cannot, it raises `Conflict`.
+
+        Parameters
+        ----------
+        progress
+            As in `import_model`.
+
         """
         path = calls.model_path(name, "/upgrade")
-        return await self.send(Call("POST", path, reader(Upgraded), long=True))
+        return await self.send(Call("POST", path, reader(Upgraded), long=True, tell=progress))
 
     async def repair(self, name: str, checkpoint: str | None = None) -> Repaired:
         """Remove entries of a model's log that are no part of it, and pass over damaged ones.
@@ -558,15 +602,29 @@ class AsyncClient:
         query = calls.query(checkpoint=checkpoint)
         return await self.send(Call("POST", path, reader(Repaired), query, long=True))
 
-    async def make_checkpoint(self, name: str, checkpoint: str | None = None) -> Checkpoint:
+    async def make_checkpoint(
+        self, name: str, checkpoint: str | None = None, *, progress: Tell | None = None
+    ) -> Checkpoint:
         """Keep the model's present state, permanently; sent once only.
 
         A name must be unique on the stream, else it raises `Conflict`; a uid it has anyway.
+
+        Parameters
+        ----------
+        progress
+            As in `import_model`.
+
         """
         body = calls.encoded({} if checkpoint is None else {"name": checkpoint}, "checkpoint")
         path = calls.model_path(name, "/checkpoints")
         return await self.send(
-            Call("POST", path, reader(Checkpoint), body=body, repeated=False, long=True)
+            Call(
+                *("POST", path, reader(Checkpoint)),
+                body=body,
+                repeated=False,
+                long=True,
+                tell=progress,
+            )
         )
 
     async def checkpoints(self, name: str) -> list[Checkpoint]:
@@ -578,13 +636,30 @@ class AsyncClient:
         """Delete a checkpoint by its name or uid; `Conflict` if a model still needs it."""
         return await self.send(calls.delete(calls.checkpoint_path(name, checkpoint)))
 
-    async def export_checkpoint(self, name: str, checkpoint: str) -> bytes:
-        """Return a checkpoint, named as in `restore`, as one JSON document for `import_model`."""
-        path = calls.checkpoint_path(name, checkpoint)
-        return await self.send(Call("GET", f"{path}/export", bytes, long=True))
+    async def export_checkpoint(
+        self, name: str, checkpoint: str, *, progress: Tell | None = None
+    ) -> bytes:
+        """Return a checkpoint, named as in `restore`, as one JSON document for `import_model`.
 
-    async def import_model(self, name: str, document: bytes) -> ModelListed:
+        Parameters
+        ----------
+        progress
+            As in `import_model`.
+
+        """
+        path = calls.checkpoint_path(name, checkpoint)
+        return await self.send(Call("GET", f"{path}/export", bytes, long=True, tell=progress))
+
+    async def import_model(
+        self, name: str, document: bytes, *, progress: Tell | None = None
+    ) -> ModelListed:
         """Make a model of an exported document; sent once only.
+
+        Parameters
+        ----------
+        progress
+            Called with each `Progress` while the call takes long; an error that it raises ends the
+            call. The service then gives up what it has not finished.
 
         Raises
         ------
@@ -596,7 +671,13 @@ class AsyncClient:
         """
         path = calls.model_path(name, "/import")
         return await self.send(
-            Call("POST", path, reader(ModelListed), body=document, repeated=False, long=True)
+            Call(
+                *("POST", path, reader(ModelListed)),
+                body=document,
+                repeated=False,
+                long=True,
+                tell=progress,
+            )
         )
 
     async def replay(
@@ -607,6 +688,7 @@ class AsyncClient:
         checkpoint: str | None = None,
         exclude: Mapping[str, Any] | None = None,
         learner: Mapping[str, Any] | None = None,
+        progress: Tell | None = None,
     ) -> ModelListed:
         """Make a new model that learns the stream's past again; sent once only.
 
@@ -622,13 +704,21 @@ class AsyncClient:
             Events to leave out: `{"ids": [...], "entries": [...], "times": [...]}`.
         learner
             The spec of another learner, if wanted.
+        progress
+            As in `import_model`, until the model is made.
 
         """
         given = {"name": new, "checkpoint": checkpoint, "exclude": exclude, "learner": learner}
         body = calls.encoded({k: v for k, v in given.items() if v is not None}, "replay")
         path = calls.model_path(name, "/replay")
         return await self.send(
-            Call("POST", path, reader(ModelListed), body=body, repeated=False, long=True)
+            Call(
+                *("POST", path, reader(ModelListed)),
+                body=body,
+                repeated=False,
+                long=True,
+                tell=progress,
+            )
         )
 
     async def streams(self) -> list[StreamListed]:
@@ -682,11 +772,12 @@ class AsyncClient:
         *,
         repeated: bool = True,
         long: bool = False,
+        tell: Tell | None = None,
     ) -> str:
         path = calls.model_path(name, f"/{what}")
         content = None if body is None else calls.encoded(body, what)
         read = reader(CommandResult)
-        call = Call("POST", path, read, body=content, repeated=repeated, long=long)
+        call = Call("POST", path, read, body=content, repeated=repeated, long=long, tell=tell)
         return (await self.send(call)).position
 
     async def _each(

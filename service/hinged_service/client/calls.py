@@ -14,6 +14,7 @@ import msgspec
 from hinged_service.client.batches import Batch
 from hinged_service.client.errors import BadAnswer, Fault, Invalid
 from hinged_service.client.events import Encoded, plain_label, shown
+from hinged_service.wire.progress import PROGRESS_TYPE, Tell
 from hinged_service.wire.responses import Duplicate, Label, Learned, Outcome, Prediction
 
 __all__ = [
@@ -68,6 +69,8 @@ class Call(Generic[T]):
         Whether the call is repeated after a temporary failure.
     long
         Whether its work grows with the model: then the answer may take `LONG_S`.
+    tell
+        Takes note of progress; `None` if none is wanted.
 
     """
 
@@ -81,6 +84,12 @@ class Call(Generic[T]):
     gone_is_done: bool = False
     repeated: bool = True
     long: bool = False
+    tell: Tell | None = None
+
+    def watched_headers(self) -> dict[str, str]:
+        """Return the header fields of a request whose progress is wanted."""
+        fields = {"Accept": f"{PROGRESS_TYPE}, application/json"}
+        return fields if self.body is None else {**fields, "Content-Length": str(len(self.body))}
 
     def timeout(self, timeout_s: float) -> httpx.Timeout:
         """Return how long an attempt may take, where others take `timeout_s` at most."""

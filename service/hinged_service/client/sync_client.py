@@ -18,8 +18,10 @@ from hinged_service.client.connections import Connections
 from hinged_service.client.errors import ClientError, Unavailable, Unreachable
 from hinged_service.client.events import Event, EventLike, encode_event, encode_question
 from hinged_service.client.exchange import Exchange, Retries
+from hinged_service.client.progress import WatchedAnswer, pieces
 from hinged_service.client.watching import Watch
 from hinged_service.wire.live import LiveEvent
+from hinged_service.wire.progress import Tell
 from hinged_service.wire.reports import ModelGlances, ModelHistory
 from hinged_service.wire.responses import (
     AliasInfo,
@@ -152,6 +154,8 @@ class Client:
         exchange = Exchange(call, self._retries)
         while True:
             try:
+                if call.tell is not None:
+                    return exchange.read(self._watched(call, call.tell))
                 answer = self._connections.pool().request(
                     *(call.method, call.path),
                     params=call.query,
@@ -163,20 +167,43 @@ class Client:
                 pause_s = exchange.pause_s(failure)
             time.sleep(pause_s)
 
-    def create_model(self, name: str, spec: Mapping[str, Any]) -> ModelListed:
+    def _watched(self, call: Call[T], tell: Tell) -> httpx.Response:
+        """Return the answer to an attempt, and tell of its progress."""
+        with self._connections.pool().stream(
+            *(call.method, call.path),
+            params=call.query,
+            content=None if call.body is None else self._pieces(call.body, tell),
+            headers=call.watched_headers(),
+            timeout=call.timeout(self._timeout_s),
+        ) as answer:
+            watched = WatchedAnswer(answer, tell)
+            for chunk in answer.iter_bytes():
+                watched.add(chunk)
+        return watched.whole(answer.request)
+
+    def _pieces(self, body: bytes, tell: Tell) -> Iterator[bytes]:
+        yield from pieces(body, tell)
+
+    def create_model(
+        self, name: str, spec: Mapping[str, Any], *, progress: Tell | None = None
+    ) -> ModelListed:
         """Create a model; the same spec again changes nothing."""
         body = calls.encoded(spec, "spec")
         path, long = calls.model_path(name), b'"start"' in body
-        return self.send(Call("PUT", path, reader(ModelListed), body=body, long=long))
+        return self.send(
+            Call("PUT", path, reader(ModelListed), body=body, long=long, tell=progress)
+        )
 
     def models(self) -> list[ModelListed]:
         """Return all models, in order of name."""
         return self.send(Call("GET", "/v1/models", reader(list[ModelListed])))
 
-    def model(self, name: str, *, at_least: str | None = None) -> ModelInfo:
+    def model(
+        self, name: str, *, at_least: str | None = None, progress: Tell | None = None
+    ) -> ModelInfo:
         """Return a model's spec, position and account."""
-        query = calls.query(at_least=at_least)
-        return self.send(Call("GET", calls.model_path(name), reader(ModelInfo), query))
+        query, path = calls.query(at_least=at_least), calls.model_path(name)
+        return self.send(Call("GET", path, reader(ModelInfo), query, tell=progress))
 
     def overview(self, *, match: str = "", count: int = 50) -> ModelGlances:
         """Return the state of models, at most a second old; for displays that refresh."""
@@ -317,15 +344,15 @@ class Client:
         """Forget what was learned; return the command's place in the log."""
         return self._command(name, "reset", repeated=False)
 
-    def restore(self, name: str, checkpoint: str) -> str:
+    def restore(self, name: str, checkpoint: str, *, progress: Tell | None = None) -> str:
         """Go back to a checkpoint, by name or uid; return the command's place in the log."""
         body = {"checkpoint": checkpoint}
-        return self._command(name, "restore", body, repeated=False, long=True)
+        return self._command(name, "restore", body, repeated=False, long=True, tell=progress)
 
-    def upgrade(self, name: str) -> Upgraded:
+    def upgrade(self, name: str, *, progress: Tell | None = None) -> Upgraded:
         """Let the version of the service that answers go on with a model."""
         path = calls.model_path(name, "/upgrade")
-        return self.send(Call("POST", path, reader(Upgraded), long=True))
+        return self.send(Call("POST", path, reader(Upgraded), long=True, tell=progress))
 
     def repair(self, name: str, checkpoint: str | None = None) -> Repaired:
         """Remove entries of a model's log that are no part of it, and pass over damaged ones."""
@@ -333,12 +360,20 @@ class Client:
         query = calls.query(checkpoint=checkpoint)
         return self.send(Call("POST", path, reader(Repaired), query, long=True))
 
-    def make_checkpoint(self, name: str, checkpoint: str | None = None) -> Checkpoint:
+    def make_checkpoint(
+        self, name: str, checkpoint: str | None = None, *, progress: Tell | None = None
+    ) -> Checkpoint:
         """Keep the model's present state, permanently; sent once only."""
         body = calls.encoded({} if checkpoint is None else {"name": checkpoint}, "checkpoint")
         path = calls.model_path(name, "/checkpoints")
         return self.send(
-            Call("POST", path, reader(Checkpoint), body=body, repeated=False, long=True)
+            Call(
+                *("POST", path, reader(Checkpoint)),
+                body=body,
+                repeated=False,
+                long=True,
+                tell=progress,
+            )
         )
 
     def checkpoints(self, name: str) -> list[Checkpoint]:
@@ -350,16 +385,26 @@ class Client:
         """Delete a checkpoint by its name or uid; `Conflict` if a model still needs it."""
         return self.send(calls.delete(calls.checkpoint_path(name, checkpoint)))
 
-    def export_checkpoint(self, name: str, checkpoint: str) -> bytes:
+    def export_checkpoint(
+        self, name: str, checkpoint: str, *, progress: Tell | None = None
+    ) -> bytes:
         """Return a checkpoint, named as in `restore`, as one JSON document for `import_model`."""
         path = calls.checkpoint_path(name, checkpoint)
-        return self.send(Call("GET", f"{path}/export", bytes, long=True))
+        return self.send(Call("GET", f"{path}/export", bytes, long=True, tell=progress))
 
-    def import_model(self, name: str, document: bytes) -> ModelListed:
+    def import_model(
+        self, name: str, document: bytes, *, progress: Tell | None = None
+    ) -> ModelListed:
         """Make a model of an exported document; sent once only."""
         path = calls.model_path(name, "/import")
         return self.send(
-            Call("POST", path, reader(ModelListed), body=document, repeated=False, long=True)
+            Call(
+                *("POST", path, reader(ModelListed)),
+                body=document,
+                repeated=False,
+                long=True,
+                tell=progress,
+            )
         )
 
     def replay(
@@ -370,13 +415,20 @@ class Client:
         checkpoint: str | None = None,
         exclude: Mapping[str, Any] | None = None,
         learner: Mapping[str, Any] | None = None,
+        progress: Tell | None = None,
     ) -> ModelListed:
         """Make a new model that learns the stream's past again; sent once only."""
         given = {"name": new, "checkpoint": checkpoint, "exclude": exclude, "learner": learner}
         body = calls.encoded({k: v for k, v in given.items() if v is not None}, "replay")
         path = calls.model_path(name, "/replay")
         return self.send(
-            Call("POST", path, reader(ModelListed), body=body, repeated=False, long=True)
+            Call(
+                *("POST", path, reader(ModelListed)),
+                body=body,
+                repeated=False,
+                long=True,
+                tell=progress,
+            )
         )
 
     def streams(self) -> list[StreamListed]:
@@ -415,11 +467,12 @@ class Client:
         *,
         repeated: bool = True,
         long: bool = False,
+        tell: Tell | None = None,
     ) -> str:
         path = calls.model_path(name, f"/{what}")
         content = None if body is None else calls.encoded(body, what)
         read = reader(CommandResult)
-        call = Call("POST", path, read, body=content, repeated=repeated, long=long)
+        call = Call("POST", path, read, body=content, repeated=repeated, long=long, tell=tell)
         return (self.send(call)).position
 
     def _each(

@@ -38,6 +38,7 @@ from hinged_service.store.transport.lane import UNSEEN, Pulse, Seen
 from hinged_service.wire.codec import DamagedState, OtherVersion
 from hinged_service.wire.events import Event
 from hinged_service.wire.position import Position
+from hinged_service.wire.progress import Tell, silent
 
 __all__ = ["REBUILDS", "LogFollower"]
 
@@ -260,11 +261,11 @@ class LogFollower:
                 raise _ReloadSnapshot("A checkpoint that the model restored was deleted since")
         return found
 
-    async def read_checkpoint(self, uid: str) -> Loaded | None:
+    async def read_checkpoint(self, uid: str, tell: Tell = silent) -> Loaded | None:
         """Return the state of a checkpoint, `None` if there is none."""
         try:
             return await checkpoints.read(
-                self.connection, self.keys.on, uid, self.settings.snapshot_chunk
+                self.connection, self.keys.on, uid, self.settings.snapshot_chunk, tell
             )
         except NotFound:
             return None

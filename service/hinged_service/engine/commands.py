@@ -17,6 +17,7 @@ from hinged_service.retry import retry
 from hinged_service.store.checkpoints import Checkpoint
 from hinged_service.store.log_types import Commanded
 from hinged_service.wire.position import Position
+from hinged_service.wire.progress import Tell, silent
 
 __all__ = ["CommandLog"]
 
@@ -69,7 +70,7 @@ class CommandLog:
         await retry(lambda: self._freshness.wait_for_position(position), deadline_s)
         return position
 
-    async def restore(self, checkpoint: Checkpoint) -> Position:
+    async def restore(self, checkpoint: Checkpoint, tell: Tell = silent) -> Position:
         """Go back to a checkpoint's state by a command in the log; return as `append` does.
 
         Raises
@@ -81,7 +82,7 @@ class CommandLog:
 
         """
         try:
-            state = await self._checkpoints.read(checkpoint)
+            state = await self._checkpoints.read(checkpoint, tell)
         except SetAside as error:  # in the log it would set the model aside permanently
             raise Conflict(f"Nothing was changed. {error.detail}") from error
         with self._follower.restoring(checkpoint.uid, state):

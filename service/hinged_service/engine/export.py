@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import metadata
 from typing import Any
@@ -21,8 +21,16 @@ from hinged_service.model.trial import try_out
 from hinged_service.store.checkpoints import Checkpoint
 from hinged_service.store.snapshot import Loaded
 from hinged_service.wire.codec import DamagedState, decode_name, encode_name
+from hinged_service.wire.progress import Progress, Tell, silent
 
-__all__ = ["Document", "document_of", "exported", "exported_bytes", "imported"]
+__all__ = [
+    "Document",
+    "document_bytes",
+    "document_of",
+    "exported",
+    "exported_bytes",
+    "imported",
+]
 
 _FORMAT = "hinged-model"
 _VERSION = 1
@@ -30,6 +38,7 @@ _JSON = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
 _PIECE_BYTES = 2**18
 _PAIRS = 2_000
 _PAIR_BYTES = 64
+_PASSES = 4
 
 
 def _versions() -> dict[str, Any]:
@@ -82,8 +91,18 @@ def _document(
 
 
 def exported_bytes(loaded: Loaded) -> int:
-    """Return about how many bytes the document of a checkpoint has."""
+    """Return about how many bytes the state of a checkpoint takes while it is sent."""
     return _PAIR_BYTES * sum(map(len, loaded.vectors.values()))
+
+
+def document_bytes(loaded: Loaded) -> int:
+    """Return about how many bytes the document of a checkpoint has: as its first weights have."""
+    size = 0
+    for vector in loaded.vectors.values():
+        some = list(itertools.islice(vector.items(), _PAIRS))
+        if some:
+            size += len(_text(some)) * len(vector) // len(some)
+    return size
 
 
 def _pieces(
@@ -118,15 +137,18 @@ def _texts(document: dict[str, Any], vectors: Mapping[str, Mapping[Any, float]])
             pairs = iter(vectors[name].items())
             between = ""
             while some := list(itertools.islice(pairs, _PAIRS)):
-                text = _JSON.encode([[encode_name(feature), value] for feature, value in some])
-                yield between + text[1:-1]
+                yield between + _text(some)
                 between = ","
             yield "]"
         yield "}"
 
 
-def imported(body: bytes) -> Document:
-    """Read a document.
+def _text(pairs: Iterable[tuple[Any, float]]) -> str:
+    return _JSON.encode([[encode_name(feature), value] for feature, value in pairs])[1:-1]
+
+
+def imported(body: bytes, tell: Tell = silent) -> Document:
+    """Read a document; `tell` is told of the bytes that are checked.
 
     Raises
     ------
@@ -136,18 +158,24 @@ def imported(body: bytes) -> Document:
         If it is no such document, of another version, or damaged.
 
     """
+
+    def passed(passes: int) -> None:
+        tell(Progress("check", len(body) * passes // _PASSES, len(body)))
+
+    passed(0)
     try:
         document = json.loads(body)
     except (ValueError, RecursionError) as error:
-        raise Malformed("The body is not valid JSON.") from error
+        raise Malformed("The document is not valid JSON. Import one that was exported.") from error
     try:
+        passed(1)
         _refuse_halves(document)
-        return _read(document)
+        return _read(document, passed)
     except RecursionError as error:
         raise _refused("body", "is nested too deep") from error
 
 
-def _read(document: Any) -> Document:
+def _read(document: Any, passed: Callable[[int], None]) -> Document:
     if not isinstance(document, dict) or document.get("format") != _FORMAT:
         raise _refused("format", "is not an exported model")
     for name, version in _versions().items():
@@ -159,12 +187,14 @@ def _read(document: Any) -> Document:
     digest = document.pop("digest", None)
     if digest != _digest(document):
         raise _refused("digest", "does not match: the document is damaged")
+    passed(2)
     try:
         spec = ModelSpec.model_validate_json(json.dumps(document.get("spec")))
         spec = spec.model_copy(update={"stream": None, "start": "now", "exclude": None})
         state = ModelState(spec)
         scalars, vectors = document["scalars"], _vectors(document["vectors"])
         restore_state(state, scalars, vectors)
+        passed(3)
         try_out(spec, scalars, vectors)
     except ValidationError as error:
         raise _refused("spec", str(error).splitlines()[0]) from None

@@ -7,10 +7,9 @@ import contextlib
 import json
 import secrets
 import time
-from collections.abc import AsyncIterator, Mapping
-from typing import Any, Literal
+from collections.abc import AsyncIterator
+from typing import Literal
 
-import hinged
 from hinged_service.engine import damaged_entries
 from hinged_service.engine.export import Document
 from hinged_service.engine.live_model import LiveModel
@@ -29,7 +28,8 @@ from hinged_service.model.index_entry import Alias, IndexEntry
 from hinged_service.model.spec import LateLabels, Learner, ModelSpec, same_spec
 from hinged_service.model.start import Exclude, StartFrom
 from hinged_service.model.state import ModelState
-from hinged_service.model.state_codec import restore_state, state_scalars
+from hinged_service.model.state_codec import state_scalars
+from hinged_service.model.trial import check_kind
 from hinged_service.store import checkpoints, followers, index
 from hinged_service.store.checkpoints import Checkpoint
 from hinged_service.store.keys import INDEX, StreamKeys
@@ -37,6 +37,7 @@ from hinged_service.store.snapshot import Snapshot
 from hinged_service.wire.copies import copied
 from hinged_service.wire.dedup import label_digest
 from hinged_service.wire.position import Position
+from hinged_service.wire.progress import Tell, silent
 
 __all__ = ["ModelLifecycle"]
 
@@ -50,9 +51,11 @@ class ModelLifecycle(ModelRecovery):
     """
 
     async def create(
-        self, name: str, spec: ModelSpec, reach: Reach = EVERYTHING
+        self, name: str, spec: ModelSpec, reach: Reach = EVERYTHING, tell: Tell = silent
     ) -> tuple[IndexEntry, bool]:
         """Create a model, or confirm that it is there.
+
+        `tell` is told of the weights of a checkpoint that it starts from.
 
         Returns
         -------
@@ -83,7 +86,7 @@ class ModelLifecycle(ModelRecovery):
                 raise Conflict(f"{name!r} is an alias. Choose another name.")
             if entry is None:
                 spec.check_new()
-                finished = await self._begin(name, self._bounded(spec), reach)
+                finished = await self._begin(name, self._bounded(spec), reach, tell)
                 if finished is not None:
                     if spec.start != "now":
                         self._registry.open_soon(name)
@@ -129,7 +132,9 @@ class ModelLifecycle(ModelRecovery):
             )
         return spec.with_max_bytes(most)
 
-    async def _begin(self, name: str, spec: ModelSpec, reach: Reach) -> IndexEntry | None:
+    async def _begin(
+        self, name: str, spec: ModelSpec, reach: Reach, tell: Tell
+    ) -> IndexEntry | None:
         """Create a model whose name is free; `None` if another worker was quicker."""
         start = spec.start
         if not isinstance(start, StartFrom):
@@ -137,7 +142,7 @@ class ModelLifecycle(ModelRecovery):
             spec = spec.on(name)
             await self._check_promotion(spec, reach)
             return await self._enter(name, spec, None)
-        source = await self._registry.open(start.model)
+        source = await self._registry.open(start.model, tell)
         stream, keys = source.entry.stream, source.keys.on
         reach.check(source.name, f"the model that {start.model!r} points to")
         reach.check(stream, f"the stream of {start.model!r}")
@@ -152,15 +157,16 @@ class ModelLifecycle(ModelRecovery):
         if start.checkpoint is not None:
             found = await checkpoints.find(self._connection, keys, start.checkpoint)
             reach.check(found.model, "the model of this checkpoint")
-            state = await source.checkpoints.read(found)
+            state = await source.checkpoints.read(found, tell)
             if state.state is not None:
-                _check_kind(spec, found.spec, state.state.scalars, state.vectors)
+                scalars = state.state.scalars
+                await asyncio.to_thread(check_kind, spec, found.spec, scalars, state.vectors)
             return await self._enter(name, spec, found)
         async with self._log_held(keys):
             await source.freshness.read()
             state_now = await source.at_rest()
-            _check_kind(spec, source.entry.spec, state_scalars(state_now), state_now.vectors())
-            made = await source.checkpoints.make(None)
+            check_kind(spec, source.entry.spec, state_scalars(state_now), state_now.vectors())
+            made = await source.checkpoints.make(None, tell)
             entry = None
             try:
                 entry = await self._enter(name, spec, made)
@@ -221,9 +227,11 @@ class ModelLifecycle(ModelRecovery):
             )
 
     async def create_imported(
-        self, name: str, document: Document, reach: Reach = EVERYTHING
+        self, name: str, document: Document, reach: Reach = EVERYTHING, tell: Tell = silent
     ) -> IndexEntry:
         """Create a model with an imported state, on a new stream of its name.
+
+        `tell` is told of the weights that are stored.
 
         Raises
         ------
@@ -267,7 +275,7 @@ class ModelLifecycle(ModelRecovery):
         entry = IndexEntry(uid=secrets.token_hex(8), stream=name, fold=spec, origin=made.uid)
         # What takes long comes first: a sweep undoes what stays half made, without its state.
         chunk = self._settings.snapshot_chunk
-        staged = await checkpoints.stage(self._connection, keys, made, state, chunk)
+        staged = await checkpoints.stage(self._connection, keys, made, state, chunk, tell)
         if not await index.enter(self._connection, name, entry, self._settings.max_models):
             raise Conflict(f"The name {name!r} is taken. Choose another one.")
         await checkpoints.enter(self._connection, keys, made, "", staged)
@@ -289,11 +297,12 @@ class ModelLifecycle(ModelRecovery):
         exclude: Exclude | None,
         learner: Learner | None,
         reach: Reach = EVERYTHING,
+        tell: Tell = silent,
     ) -> tuple[IndexEntry, bool]:
         """Create a model that learns the past of `source`'s stream again.
 
         It starts from a checkpoint, or else from the oldest event that the stream has; it may
-        leave events out, and have another learner.
+        leave events out, and have another learner. `tell` is as for `create`.
         """
         changes: dict[str, object] = {
             "stream": source.entry.stream,
@@ -305,7 +314,7 @@ class ModelLifecycle(ModelRecovery):
         if learner is not None:
             changes["learner"] = learner
         spec = source.entry.spec.model_copy(update=changes)
-        return await self.create(name, ModelSpec.model_validate(spec.model_dump()), reach)
+        return await self.create(name, ModelSpec.model_validate(spec.model_dump()), reach, tell)
 
     async def finish_creation(self, name: str, entry: IndexEntry) -> IndexEntry | None:
         """Register the model on its stream; `None` if it was deleted meanwhile."""
@@ -370,22 +379,6 @@ def _check_names(name: str, spec: ModelSpec, reach: Reach) -> None:
     for touched in (name, spec.stream, source, spec.promotes):
         if touched is not None:
             reach.check(touched)
-
-
-def _check_kind(
-    spec: ModelSpec, other: ModelSpec, scalars: dict[str, Any], vectors: Mapping[str, Any]
-) -> None:
-    """Refuse a model that would start with the state of another kind of model."""
-    reason = "its labels differ" if spec.labels != other.labels else ""
-    try:
-        restore_state(ModelState(spec), scalars, dict(vectors))
-    except hinged.InvalidState as error:
-        reason = reason or str(error)
-    if reason:
-        raise Unprocessable(
-            "Nothing was done: see errors.",
-            [Detail("start", f"is of another kind of model: {reason}"[:300])],
-        )
 
 
 def _waiting(rules: LateLabels) -> followers.DelayedLabelRules:

@@ -52,6 +52,7 @@ from hinged_service.wire.codec import DamagedState
 from hinged_service.wire.events import Event, Json, Question
 from hinged_service.wire.position import Position
 from hinged_service.wire.proba import USUAL
+from hinged_service.wire.progress import Tell, silent
 
 __all__ = ["AppendResult", "LiveModel", "Predictions", "SourceAppendResult", "checked"]
 
@@ -132,10 +133,11 @@ class LiveModel:
         producer: str,
         sequence: itertools.count[int],
         opened: Opened | None = None,
+        tell: Tell = silent,
     ) -> Self:
         """Load a model's snapshot and catch up with its log, in the background if that takes long.
 
-        `opened` is what was read of it already.
+        `opened` is what was read of it already; `tell` is told of the weights that are read.
 
         Raises
         ------
@@ -154,7 +156,7 @@ class LiveModel:
                 await model._follower.traced("catch up", model._commit.read_alone())
                 return model
         else:
-            replica = await load_replica(connection, settings, entry, kind)
+            replica = await load_replica(connection, settings, entry, kind, tell)
             model = cls(connection, settings, name, entry, replica, producer, sequence)
             try:
                 model._snapshots.keep(await followers.retention(connection, model.keys.on))

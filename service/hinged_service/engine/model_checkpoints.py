@@ -16,6 +16,7 @@ from hinged_service.retry import retry
 from hinged_service.store import checkpoints
 from hinged_service.store.checkpoints import Checkpoint
 from hinged_service.store.snapshot import Loaded, Snapshot
+from hinged_service.wire.progress import Tell, silent
 
 __all__ = ["ModelCheckpoints"]
 
@@ -32,7 +33,7 @@ class ModelCheckpoints:
         self._keys = follower.keys.on
         self._loop = asyncio.get_running_loop()
 
-    async def make(self, name: str | None) -> Checkpoint:
+    async def make(self, name: str | None, tell: Tell = silent) -> Checkpoint:
         """Store the model's present state, under a name for people if one is given.
 
         Raises
@@ -59,6 +60,7 @@ class ModelCheckpoints:
                 self._follower.entry.uid,
                 whole,
                 self._chunk,
+                tell,
             )
             if await retry(keep, deadline_s) == "ok":
                 return made
@@ -98,7 +100,7 @@ class ModelCheckpoints:
         """
         return await checkpoints.find(self._connection, self._keys, name)
 
-    async def read(self, checkpoint: Checkpoint) -> Loaded:
+    async def read(self, checkpoint: Checkpoint, tell: Tell = silent) -> Loaded:
         """Return the state of a checkpoint.
 
         Raises
@@ -107,7 +109,7 @@ class ModelCheckpoints:
             It cannot be used here.
 
         """
-        loaded = await self._follower.read_checkpoint(checkpoint.uid)
+        loaded = await self._follower.read_checkpoint(checkpoint.uid, tell)
         if loaded is None:
             raise NotFound("The checkpoint was deleted. Choose another one.")
         return loaded

@@ -12,6 +12,7 @@ from hinged_service.model.index_entry import Alias, IndexEntry
 from hinged_service.store import checkpoints, index
 from hinged_service.store.keys import StreamKeys
 from hinged_service.store.repairs import LogRepair
+from hinged_service.wire.progress import Tell, silent
 
 __all__ = ["ModelRecovery"]
 
@@ -19,8 +20,10 @@ __all__ = ["ModelRecovery"]
 class ModelRecovery(ModelDeletion):
     """Deletion, upgrade and repair of models."""
 
-    async def upgrade(self, name: str, reach: Reach = EVERYTHING) -> Handover:
+    async def upgrade(self, name: str, reach: Reach = EVERYTHING, tell: Tell = silent) -> Handover:
         """Let this version of the service go on with a model that another one folded.
+
+        `tell` is told of the weights that are read.
 
         Raises
         ------
@@ -36,11 +39,11 @@ class ModelRecovery(ModelDeletion):
         if isinstance(entry, Alias):
             meant = await self._registry.aliases.look_up(name, entry)
             reach.check(meant, f"the model that {name!r} points to")
-            return await self.upgrade(meant, reach)
+            return await self.upgrade(meant, reach, tell)
         if entry is None or entry.deleting or entry.base is None:
             raise NotFound(f"There is no model {name!r}.")
         try:
-            done = await take_over(self._connection, self._settings, entry)
+            done = await take_over(self._connection, self._settings, entry, tell)
         except ModelGone:
             raise NotFound(f"There is no model {name!r} any more.") from None
         self._registry.try_again(entry.uid)

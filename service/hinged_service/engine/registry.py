@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import itertools
 import logging
 import secrets
@@ -24,6 +25,7 @@ from hinged_service.store.connection import Connection
 from hinged_service.store.keys import StreamKeys
 from hinged_service.store.snapshot_reader import Opened
 from hinged_service.tasks import cancel
+from hinged_service.wire.progress import Progress, Tell, silent
 
 __all__ = ["ModelRegistry"]
 
@@ -32,6 +34,7 @@ logger = logging.getLogger(__name__)
 _LARGE_BYTES = 16 * 2**20
 _GIVE_BACK_S = 1.0
 _ASIDE_S = 5.0
+_TELL_S = 0.1
 _SAVING_S = 10.0
 """Longest that a worker that stops saves its models, in seconds."""
 
@@ -63,6 +66,7 @@ class ModelRegistry:
             settings.max_replicas,
         )
         self._opening: dict[str, asyncio.Task[LiveModel]] = {}
+        self._loaded: dict[str, Progress] = {}
         self._aside: dict[str, tuple[SetAside, float]] = {}
         self._switching = Switching(self.aliases, self.entries, self.open)
         self.stopping = Stopping()
@@ -116,8 +120,10 @@ class ModelRegistry:
         """Return the models that are open here, the last used ones first."""
         return reversed(self._live.values())
 
-    async def open(self, name: str) -> LiveModel:
+    async def open(self, name: str, tell: Tell = silent) -> LiveModel:
         """Return a model by its name or an alias, loaded if need be.
+
+        `tell` is told of the weights that are loaded, until it raises.
 
         Raises
         ------
@@ -131,7 +137,12 @@ class ModelRegistry:
         live_model = self.live(name)
         if live_model is not None:
             return live_model
-        return await asyncio.shield(self._opening_of(name))
+        opening = self._opening_of(name)
+        while tell is not silent and not opening.done():  # others may wait for it, too
+            await asyncio.wait([opening], timeout=_TELL_S)
+            if name in self._loaded:
+                tell(self._loaded[name])
+        return await asyncio.shield(opening)
 
     def open_soon(self, name: str) -> None:
         """Start to open a model, so that it catches up before the first call."""
@@ -146,17 +157,22 @@ class ModelRegistry:
 
     def _opened(self, name: str, task: asyncio.Task[LiveModel]) -> None:
         del self._opening[name]
+        self._loaded.pop(name, None)
         if not task.cancelled():
             task.exception()  # taken note of: the callers that waited have it
 
+    def _note_loaded(self, name: str, read: Progress) -> None:
+        self._loaded[name] = Progress("load", read.done, read.total)
+
     async def _load(self, name: str) -> LiveModel:
+        tell = functools.partial(self._note_loaded, name)
         try:
             await self.connection.ensure_checked()
             if (meant := await self.aliases.again(name)) is not None:
-                return await self.open(meant)
+                return await self.open(meant, tell)
             entry, opened = await self._read(name)
             if isinstance(entry, Alias):
-                return await self.open(await self.aliases.look_up(name, entry))
+                return await self.open(await self.aliases.look_up(name, entry), tell)
             if entry is None:
                 entry = await recovered(self.connection, name)
         except (SetAside, Unavailable):  # an alias goes on pointing to its model
@@ -176,7 +192,7 @@ class ModelRegistry:
         try:
             live_model = await LiveModel.open(
                 *(self.connection, self._settings, name, entry),
-                *(self._producer, self._sequence, opened),
+                *(self._producer, self._sequence, opened, tell),
             )
         except SetAside as error:
             self._aside[entry.uid] = (error, now_s + _ASIDE_S)

@@ -23,6 +23,7 @@ from hinged_service.store.snapshot import Loaded, Saved
 from hinged_service.wire import codec
 from hinged_service.wire.codec import DamagedState, OtherVersion
 from hinged_service.wire.position import EntryId, Mark, Position, UpgradePoint
+from hinged_service.wire.progress import Tell, silent
 
 __all__ = [
     "FAR_BYTES",
@@ -239,10 +240,11 @@ async def load_replica(
     settings: SnapshotSettings,
     entry: IndexEntry,
     kind: type[Replica] = Replica,
+    tell: Tell = silent,
 ) -> Replica:
     """Return a model's replica as its snapshot has it, or from its base if that is damaged.
 
-    It is of the `kind` given.
+    It is of the `kind` given; `tell` is told of the weights that are read.
 
     Raises
     ------
@@ -266,11 +268,13 @@ async def load_replica(
             chunk,
             settings.hold_ms,
             codec.fold_tag(),
+            tell,
         )
         if loaded.state is not None or entry.origin is None:
             # in a thread: it may import parts of River, and the other models must go on meanwhile
             return await asyncio.to_thread(kind, entry.uid, entry.fold, loaded)
-        return await at_origin(connection, keys, entry, loaded.mark, loaded.barrier, chunk, kind)
+        at = loaded.mark, loaded.barrier
+        return await at_origin(connection, keys, entry, *at, chunk, kind, tell)
     except OtherVersion as error:
         raise folded_elsewhere(str(error)) from None
     except (DamagedState, hinged.InvalidState) as error:
@@ -292,7 +296,7 @@ async def load_replica(
             "before it. Let this version learn the log again: hinged upgrade MODEL.",
             retry_after_s=_OTHER_S,
         )
-    return await at_origin(connection, keys, entry, None, barrier, chunk, kind)
+    return await at_origin(connection, keys, entry, None, barrier, chunk, kind, tell)
 
 
 def folded_elsewhere(tag: str) -> SetAside:
@@ -313,6 +317,7 @@ async def at_origin(
     barrier: UpgradePoint | None,
     chunk: int,
     kind: type[Replica] = Replica,
+    tell: Tell = silent,
 ) -> Replica:
     """Return a model's replica as it was at its base: fresh, or as its checkpoint has it.
 
@@ -330,7 +335,7 @@ async def at_origin(
     loaded = Loaded(base, None, {}, mark, barrier)
     if entry.origin is not None:
         try:
-            found = await checkpoints.read(connection, keys, entry.origin, chunk)
+            found = await checkpoints.read(connection, keys, entry.origin, chunk, tell)
         except (DamagedState, OtherVersion, NotFound) as error:
             # a deletion takes the model off its stream before it takes the checkpoint
             await followers.snapshot_position(connection, keys.model(entry.uid))

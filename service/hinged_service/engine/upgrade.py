@@ -20,6 +20,7 @@ from hinged_service.store.upgrades import Upgrade
 from hinged_service.wire import codec
 from hinged_service.wire.codec import DamagedState, OtherVersion
 from hinged_service.wire.position import Position
+from hinged_service.wire.progress import Tell, silent
 
 __all__ = ["Handover", "take_over"]
 
@@ -41,9 +42,11 @@ class Handover(NamedTuple):
 
 
 async def take_over(
-    connection: Connection, settings: SnapshotSettings, entry: IndexEntry
+    connection: Connection, settings: SnapshotSettings, entry: IndexEntry, tell: Tell = silent
 ) -> Handover:
     """Let workers of this process's fold tag go on with a model; the same again changes nothing.
+
+    `tell` is told of the weights that are read.
 
     They go on from the stored snapshot. If they cannot read it, the log is folded again from
     the model's base, as long as it reaches back so far.
@@ -68,7 +71,7 @@ async def take_over(
         if attempt:
             await asyncio.sleep(_PAUSE_S)
             await followers.hold_snapshot(connection, keys, settings.hold_ms)
-        wanted = await _wanted(connection, settings, keys, entry)
+        wanted = await _wanted(connection, settings, keys, entry, tell)
         if isinstance(wanted, Handover):
             return wanted
         became = await upgrades.upgrade(connection, keys, f"{origin}:{attempt}", wanted)
@@ -87,7 +90,11 @@ async def take_over(
 
 
 async def _wanted(
-    connection: Connection, settings: SnapshotSettings, keys: ModelKeys, entry: IndexEntry
+    connection: Connection,
+    settings: SnapshotSettings,
+    keys: ModelKeys,
+    entry: IndexEntry,
+    tell: Tell,
 ) -> Upgrade | Handover:
     """Return the upgrade to do, or the one that is in force already."""
     seen, known = await upgrades.seen(connection, keys)
@@ -97,10 +104,10 @@ async def _wanted(
     chunk = settings.snapshot_chunk
     try:
         loaded = await snapshot_reader.load_snapshot(
-            connection, keys, entry.base or "", chunk, settings.hold_ms
+            connection, keys, entry.base or "", chunk, settings.hold_ms, tell=tell
         )
         if loaded.state is None:
-            await at_origin(connection, keys.on, entry, None, None, chunk)
+            await at_origin(connection, keys.on, entry, None, None, chunk, tell=tell)
         else:
             await asyncio.to_thread(Replica, entry.uid, entry.spec, loaded)
     except (DamagedState, OtherVersion, hinged.InvalidState) as error:
@@ -108,7 +115,7 @@ async def _wanted(
         ours = known in ("", tag) and not isinstance(error, OtherVersion)
         if ours and (last is None or last.start == base.id):
             return Handover(base, tag, tag)  # it makes its snapshot again by itself
-        await at_origin(connection, keys.on, entry, None, None, chunk)
+        await at_origin(connection, keys.on, entry, None, None, chunk, tell=tell)
         logger.warning("model %s: %s; its log is folded again from its base", entry.uid, error)
         return Upgrade(seen, known, base, fresh=True, state=None)
     if loaded.fold == tag or (loaded.fold == "" and loaded.state is None):

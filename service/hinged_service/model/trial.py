@@ -8,13 +8,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import hinged
+from hinged_service.errors import Detail, Unprocessable
 from hinged_service.model.inspection import explain_event, feature_count, shown_weights
 from hinged_service.model.spec import ModelSpec
 from hinged_service.model.state import ModelState
 from hinged_service.model.state_codec import restore_state, state_scalars
 from hinged_service.wire.events import Event, MixedEvent
 
-__all__ = ["try_out"]
+__all__ = ["check_kind", "try_out"]
 
 _NAMES = 20
 _LABELS = 3
@@ -48,6 +49,29 @@ def try_out(spec: ModelSpec, scalars: dict[str, Any], vectors: dict[str, dict[An
         raise
     except _FAULTS as error:
         raise hinged.InvalidState(f"its parts do not go together: {error}"[:200]) from error
+
+
+def check_kind(
+    spec: ModelSpec, other: ModelSpec, scalars: dict[str, Any], vectors: Mapping[str, Any]
+) -> None:
+    """Check that a model of a spec can start with the state of a model of another one.
+
+    Raises
+    ------
+    Unprocessable
+        It cannot: they are of different kinds.
+
+    """
+    reason = "its labels differ" if spec.labels != other.labels else ""
+    try:
+        restore_state(ModelState(spec), scalars, dict(vectors))
+    except hinged.InvalidState as error:
+        reason = reason or str(error)
+    if reason:
+        raise Unprocessable(
+            "Nothing was done: see errors.",
+            [Detail("start", f"is of another kind of model: {reason}"[:300])],
+        )
 
 
 def _counts(scalars: Mapping[str, Any], state: ModelState) -> Iterator[int]:

@@ -21,6 +21,7 @@ from hinged_service.store.snapshot_reader import load_state
 from hinged_service.store.snapshot_writer import packed_state, stage_vectors
 from hinged_service.wire.codec import DamagedState
 from hinged_service.wire.position import Position
+from hinged_service.wire.progress import Tell, silent
 from hinged_service.wire.strict import StrictModel
 
 __all__ = [
@@ -79,14 +80,20 @@ async def keep(
     model_uid: str,
     snapshot: Snapshot,
     chunk: int,
+    tell: Tell = silent,
 ) -> Literal["ok", "lost"]:
     """Store a whole state as a checkpoint, in `stage` and `enter`, which have these parameters."""
-    staged = await stage(connection, keys, checkpoint, snapshot, chunk)
+    staged = await stage(connection, keys, checkpoint, snapshot, chunk, tell)
     return await enter(connection, keys, checkpoint, model_uid, staged)
 
 
 async def stage(
-    connection: Connection, keys: StreamKeys, checkpoint: Checkpoint, snapshot: Snapshot, chunk: int
+    connection: Connection,
+    keys: StreamKeys,
+    checkpoint: Checkpoint,
+    snapshot: Snapshot,
+    chunk: int,
+    tell: Tell = silent,
 ) -> Staged:
     """Send what takes long of a state; if it is not entered soon, it expires.
 
@@ -98,10 +105,12 @@ async def stage(
         The state.
     chunk
         Names to send in one command.
+    tell
+        Told of the weights that are sent.
 
     """
     own = keys.checkpoint(checkpoint.uid)
-    both, counts = await stage_vectors(connection, own, snapshot, chunk)
+    both, counts = await stage_vectors(connection, own, snapshot, chunk, tell=tell)
     place = (snapshot.position.id, snapshot.position.chain)
     packed = await asyncio.to_thread(packed_state, snapshot)
     return Staged([own.state, *both], counts, packed, place)
@@ -195,8 +204,10 @@ def _checkpoint(text: str) -> Checkpoint:
         ) from error
 
 
-async def read(connection: Connection, keys: StreamKeys, uid: str, chunk: int) -> Loaded:
-    """Return the state of a checkpoint.
+async def read(
+    connection: Connection, keys: StreamKeys, uid: str, chunk: int, tell: Tell = silent
+) -> Loaded:
+    """Return the state of a checkpoint; `tell` is told of the weights that are read.
 
     Raises
     ------
@@ -206,7 +217,7 @@ async def read(connection: Connection, keys: StreamKeys, uid: str, chunk: int) -
     """
     own = keys.checkpoint(uid)
     try:
-        state, vectors = await load_state(connection, own, chunk)
+        state, vectors = await load_state(connection, own, chunk, tell=tell)
     except DamagedState:
         if await connection.hlen(own.state):
             raise

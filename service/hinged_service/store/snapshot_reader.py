@@ -35,6 +35,7 @@ from hinged_service.wire.codec import (
     place,
 )
 from hinged_service.wire.position import Mark, Position, UpgradePoint
+from hinged_service.wire.progress import Progress, Tell, silent
 
 __all__ = ["Opened", "load_snapshot", "load_state", "open_small"]
 
@@ -157,6 +158,7 @@ async def load_snapshot(
     chunk: int,
     hold_ms: int,
     fold: str | None = None,
+    tell: Tell = silent,
 ) -> Loaded:
     """Read a model's snapshot, whole and of one moment.
 
@@ -173,6 +175,8 @@ async def load_snapshot(
         Time to hold it.
     fold
         The fold tag that it must have; any if left out.
+    tell
+        Told of the weights that are read.
 
     Raises
     ------
@@ -202,7 +206,7 @@ async def load_snapshot(
         damage: DamagedState | OtherVersion | None = None
         state = mark = None
         try:
-            state, vectors = await load_state(source, keys, chunk, fold)
+            state, vectors = await load_state(source, keys, chunk, fold, tell)
             mark = await _mark_at(connection, keys.on, position)
             tag = await _tag(connection, keys, state, fold)
             last = await upgrade_point(connection, keys)
@@ -235,7 +239,11 @@ async def _tag(
 
 
 async def load_state(
-    connection: Hashes, keys: StateKeys, chunk: int, fold: str | None = None
+    connection: Hashes,
+    keys: StateKeys,
+    chunk: int,
+    fold: str | None = None,
+    tell: Tell = silent,
 ) -> tuple[StoredState | None, dict[str, dict[Any, float]]]:
     """Read a stored state and its vectors; the state is `None` if nothing is stored.
 
@@ -254,9 +262,12 @@ async def load_state(
     if fold is not None and state.fold != fold:
         raise OtherVersion(state.fold)
     places, vectors = _places(state)
+    done, total = 0, sum(state.sizes.values())
     for kind in sorted({kind for kind, _ in places}):
         async for pairs in connection.hscan(keys.vector(kind), chunk):
+            tell(Progress("read", min(done, total), total))  # a scan may repeat some
             _put(pairs, kind, places, vectors)
+            done += len(pairs)
             await asyncio.sleep(0)
     _check_sizes(state, vectors)
     return state, vectors

@@ -18,6 +18,7 @@ from hinged_service.store.scripts import load
 from hinged_service.store.snapshot import Snapshot, Stored
 from hinged_service.wire import codec
 from hinged_service.wire.codec import VECTORS, StoredState, encode_field, encode_state, place
+from hinged_service.wire.progress import Progress, Tell, silent
 
 __all__ = ["packed_state", "save_changes", "save_full", "stage_vectors"]
 
@@ -102,6 +103,7 @@ async def stage_vectors(
     snapshot: Snapshot,
     chunk: int,
     is_wanted: Callable[[], bool] = lambda: True,
+    tell: Tell = silent,
 ) -> tuple[list[str], list[int]]:
     """Send whole vectors to temporary hashes, which expire unless they are used.
 
@@ -114,6 +116,7 @@ async def stage_vectors(
     both: list[str] = []
     counts: list[int] = []
     places = _places(snapshot)
+    done, total = 0, sum(snapshot.sizes.values())
     for kind in VECTORS:  # also those that the state has no more: nothing of them may stay
         vectors = places.get(kind, ())
         temporary = keys.temporary(kind, nonce)
@@ -122,7 +125,9 @@ async def stage_vectors(
         for tag, values in vectors:
             kept = ((name, value) for name, value in values.items() if value is not None)
             while some := list(itertools.islice(kept, chunk)):
+                tell(Progress("write", done, total))
                 count += len(some)
+                done += len(some)
                 if not is_wanted():
                     raise ModelGone("The model was deleted while it was saved.")
                 flat = [

@@ -6,16 +6,20 @@ import re
 import secrets
 from contextvars import ContextVar
 from time import perf_counter
+from typing import Final
 
 from starlette.types import Message, Scope, Send
 
-__all__ = ["Beginning", "Begun", "current", "request_id", "template"]
+__all__ = ["BEGINNING", "Beginning", "Begun", "current", "request_id", "template"]
 
 current: ContextVar[Scope | None] = ContextVar("hinged_request", default=None)
 """The scope of the request, `None` outside of any."""
 
 Begun = tuple[int, float]
 """The status of an answer, and when it began by `time.perf_counter`."""
+
+BEGINNING: Final = "hinged.beginning"
+"""Key of the `Beginning` in the scope of a request that a router answers."""
 
 _ID = re.compile(rb"[\x21-\x7e]{1,128}")
 _KEPT = "hinged.request_id"
@@ -40,8 +44,12 @@ class Beginning:
     async def __call__(self, message: Message) -> None:
         """Send a message."""
         if message["type"] == "http.response.start":
-            self.status, self.at_s = message["status"], perf_counter()
+            self.note(message["status"])
         await self._send(message)
+
+    def note(self, status: int) -> None:
+        """Note that the answer begins now; what was sent before were lines of progress."""
+        self.status, self.at_s = status, perf_counter()
 
 
 def template(scope: Scope) -> str:
