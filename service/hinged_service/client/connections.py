@@ -6,6 +6,7 @@ read the answer to the other's request.
 
 from __future__ import annotations
 
+import codecs
 import os
 import threading
 import weakref
@@ -81,5 +82,8 @@ def _leave_all() -> None:
         connections.leave()
 
 
+# Every first connection needs it. A fork while another thread loads it would leave the lock of the
+# module taken in the child, for good.
+codecs.lookup("idna")
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_leave_all)
