@@ -1,7 +1,10 @@
 """Models beyond those in memory go on where they stood, without a read of Redis."""
 
+import asyncio
+import contextlib
 import functools
 import gc
+import random
 import tracemalloc
 import weakref
 from typing import Any
@@ -14,10 +17,12 @@ from hinged_service.engine.live_model import LiveModel
 from hinged_service.engine.parked import ParkedModels
 from hinged_service.errors import NotFound
 from hinged_service.model.state_codec import state_scalars
+from hinged_service.wire.decoding import parse_events
 from hinged_service.wire.events import Question
 from tests.engine.test_opening import SPECS, calls, label
 from tests.support.engine import (
     Worker,
+    body,
     event,
     fold_of,
     replica_state,
@@ -209,6 +214,35 @@ async def test_a_replica_that_a_task_still_has_is_no_other_models(
         await evict(one)
         parked = one.registry._parked._models["m"]
         assert (await one.registry.open("m")).replica is parked.replica
+
+
+async def test_callers_that_hang_up_leave_no_replica_with_two_owners(
+    redis_url: str, db: redis.Redis
+) -> None:
+    """Their work goes on while the model is parked and opened again for others."""
+    dice = random.Random(1)
+    async with worker(redis_url, max_replicas=1) as one:
+        for name in ("m", "n"):
+            await one.create(name)
+
+        async def learn(number: int, pause_s: float) -> None:
+            live_model = await one.registry.open(dice.choice("mn"))
+            await asyncio.sleep(pause_s)
+            events, payload, _ = parse_events(body(event(number)), 10**6)
+            await live_model._append(events, payload)
+
+        async def call(of: int) -> None:
+            for number in range(120):
+                task = asyncio.create_task(learn(3 * number + of, dice.random() / 100))
+                if number % 3 == 0:
+                    await asyncio.sleep(dice.random() / 300)
+                    task.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await task
+
+        await asyncio.gather(*[call(of) for of in range(3)])
+        for name in ("m", "n"):
+            assert await one.state(name) == fold_of(db, name)
 
 
 async def test_a_model_is_not_parked_while_its_log_is_read(redis_url: str) -> None:
