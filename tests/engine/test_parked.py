@@ -249,10 +249,11 @@ async def test_a_model_is_not_parked_while_its_log_is_read(redis_url: str) -> No
     async with worker(redis_url, max_replicas=1) as one:
         await one.create("other")
         await one.create("m")
+        await evict(one)
         live_model = await one.registry.open("m")
         live_model.freshness.refresh_early()
         assert not live_model.idle
-        await one.registry.open("other")
+        assert one.registry.live("other") is not None  # parked: it is open without a pause
         assert "m" not in one.registry._parked
         await until(lambda: idle(live_model), 30)
 

@@ -72,7 +72,7 @@ class StreamKeys:
 
     @property
     def followed(self) -> list[str]:
-        """These three."""
+        """`meta`, `log` and `followers`."""
         return [self.meta, self.log, self.followers]
 
     @property
