@@ -116,12 +116,12 @@ class SnapshotWriter:
 
     def save_before_leaving(self, replica: Replica) -> bool:
         """Start saving a model to be dropped, if its log is long; tell whether that was begun."""
+        events, size = replica.unsaved()
+        if events < _MANY_EVENTS and size < _MANY_BYTES:
+            return False
         if self._stopped or self._loop.time() < self._not_before_s:
             return False
         if replica.state is AWAY or replica.is_saved():
-            return False
-        events, size = replica.unsaved()
-        if events < _MANY_EVENTS and size < _MANY_BYTES:
             return False
         self._task = self._loop.create_task(self._save(replica))
         return True
