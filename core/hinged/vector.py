@@ -11,6 +11,7 @@ from hinged.kernel import Storage
 from hinged.kernel.pure import put_all
 
 __all__ = [
+    "NAME_BYTES",
     "VALUE_BYTES",
     "Event",
     "Features",
@@ -31,6 +32,8 @@ Numbers = Mapping[Any, float]
 Features = dict[Hashable, float]
 """A checked event, or weights: names to finite floats."""
 
+NAME_BYTES = 56
+"""Bytes that a name takes in memory beside its text."""
 VALUE_BYTES = 128
 """Bytes that a stored number counts for, beside its name: about as many as it takes in memory."""
 
@@ -80,6 +83,10 @@ class WeightVector(Storage):
             self._name_bytes += name_bytes(self.newest(new))
             self._measured += new
         return len(self) * VALUE_BYTES + self._name_bytes
+
+    def taken_bytes(self) -> int:
+        """Return the memory that it takes, each name as if nothing else held it."""
+        return sys.getsizeof(self) + self.stored_bytes() - (VALUE_BYTES - NAME_BYTES) * len(self)
 
     def replace(self, other: Storage) -> None:
         """Become a copy of `other`; only names whose weight differs count as changed."""

@@ -51,7 +51,7 @@ from hinged_service.server import framing
 from hinged_service.server.admission import AdmissionControl
 from hinged_service.server.fast_path import FastPath, PlainCall
 from hinged_service.server.lingering_close import Lingering
-from hinged_service.server.memory import keep_freed
+from hinged_service.server.memory import collect_rarely, keep_freed
 from hinged_service.server.owners import Owners
 from hinged_service.server.shutdown import Stopping
 from hinged_service.settings import Settings
@@ -208,6 +208,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         keep_freed()
+        collect_rarely()
         custom.install(settings.models)
         observer = app.observer = Observer(settings.metrics_dir, settings.metrics_models)
         observer.tracing = tracing.configured(os.environ)

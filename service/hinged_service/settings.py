@@ -152,10 +152,10 @@ class LimitSettings(_Group):
         description="Models that a worker keeps in memory; the least recently used is parked.",
     )
     max_parked_bytes: int = Field(
-        32 * 2**20,
+        64 * 2**20,
         ge=0,
         description="Memory of a worker for small models beyond max_replicas. Such a model is "
-        "parked as bytes, about 2 kB, and open again without a read of Redis. 0: none is.",
+        "parked, about 5 kB, and open again without a read of Redis. 0: none is.",
     )
     max_live_feeds: int = Field(
         200, ge=0, description="Live feeds that may be open on a worker; then 429."

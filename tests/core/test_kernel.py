@@ -262,6 +262,17 @@ def test_names_are_held_once_and_let_go() -> None:
     assert sys.getrefcount(name) == before
 
 
+def test_a_vector_takes_no_room_for_the_events_of_others() -> None:
+    wide = {f"n{n}": 1.0 for n in range(5_000)}
+    before, after = hinged.WeightVector(), hinged.WeightVector()
+    before.dot({"a": 1.0})
+    hinged.WeightVector().dot(wide)
+    after.dot({"a": 1.0})
+    assert sys.getsizeof(after) == sys.getsizeof(before)
+    after.dot(wide)
+    assert sys.getsizeof(after) == sys.getsizeof(before) + 4 * (len(wide) - 1)
+
+
 def test_a_copy_and_its_vector_go_their_own_ways() -> None:
     vector, copy = hinged.WeightVector({"a": 1.0, "b": 2.0}), hinged.WeightVector()
     copy.replace(vector)

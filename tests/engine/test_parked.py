@@ -1,28 +1,31 @@
 """Models beyond those in memory go on where they stood, without a read of Redis."""
 
+import asyncio
+import contextlib
+import functools
 import gc
+import random
+import tracemalloc
 import weakref
 from typing import Any
 
+import msgspec
 import pytest
 import redis
 
 from hinged_service.engine.live_model import LiveModel
-from hinged_service.engine.parked import Parked, ParkedModels
+from hinged_service.engine.parked import ParkedModels
 from hinged_service.errors import NotFound
-from hinged_service.model.index_entry import IndexEntry
 from hinged_service.model.state_codec import state_scalars
-from hinged_service.store.followers import Retention
-from hinged_service.store.transport.lane import UNSEEN
+from hinged_service.wire.decoding import parse_events
 from hinged_service.wire.events import Question
-from hinged_service.wire.position import Position
 from tests.engine.test_opening import SPECS, calls, label
 from tests.support.engine import (
     Worker,
+    body,
     event,
     fold_of,
     replica_state,
-    spec,
     stored_state,
     until,
     worker,
@@ -38,7 +41,7 @@ async def evict(one: Worker, name: str = "m") -> None:
     await until(lambda: idle(live_model), 30)
     await one.registry.open("other")
     assert [model.name for model in one.registry.recent()] == ["other"]
-    assert one.registry._parked.get(name) is not None
+    assert name in one.registry._parked
 
 
 async def idle(live_model: LiveModel) -> bool:
@@ -134,7 +137,7 @@ async def test_a_parked_model_that_is_deleted_does_not_come_back(redis_url: str)
         await one.create("m")
         await evict(one)
         await one.lifecycle.delete("m")
-        assert one.registry._parked.get("m") is None
+        assert "m" not in one.registry._parked
 
 
 async def test_a_parked_model_predicts_while_redis_is_away(proxy: Proxy) -> None:
@@ -172,38 +175,134 @@ async def test_a_model_that_is_watched_is_not_parked(redis_url: str) -> None:
         live_model = await one.registry.open("m")
         live_model.watch(lambda applied: None)
         await one.registry.open("other")
-        assert one.registry._parked.get("m") is None
+        assert "m" not in one.registry._parked
 
 
-async def test_a_model_with_a_count_of_many_bits_is_opened_from_redis(redis_url: str) -> None:
+async def test_a_model_that_a_call_still_has_is_the_same_when_it_is_open_again(
+    redis_url: str, db: redis.Redis
+) -> None:
+    async with worker(redis_url, max_replicas=1) as one:
+        await one.create("other")
+        await one.create("m")
+        held = await one.registry.open("m")
+        await evict(one)
+        await held.freshness.read()
+        assert await one.registry.open("m") is held
+        await one.learn("m", event(0))
+        assert replica_state(held) == fold_of(db)
+
+
+async def test_a_replica_that_a_task_still_has_is_no_other_models(
+    redis_url: str, db: redis.Redis
+) -> None:
+    """A caller that hangs up leaves its append behind, which moves the replica."""
     async with worker(redis_url, max_replicas=1) as one:
         await one.create("other")
         await one.create("m")
         await one.learn("m", event(0))
-        learner: Any = (await one.registry.open("m")).state.learner
-        learner.accounting.ignored = 2**70
-        await one.learn("m", event(1))
-        await one.save("m")
-        before = known(await one.registry.open("m"))
-        await one.registry.open("other")
-        assert one.registry._parked.get("m") is None
-        assert known(await one.registry.open("m")) == before
+        replica = (await one.registry.open("m")).replica
+        writer = (await one.registry.open("m"))._snapshots
+        await evict(one)
+        del replica
+        parked = one.registry._parked._models["m"]
+        assert parked.model() is None
+        assert parked.writer() is writer
+        opened = await one.registry.open("m")
+        assert opened.replica is not parked.replica
+        assert await one.state("m") == fold_of(db)
+        del writer
+        await evict(one)
+        parked = one.registry._parked._models["m"]
+        assert (await one.registry.open("m")).replica is parked.replica
 
 
-def test_parked_models_are_bounded_by_bytes() -> None:
-    entry = IndexEntry("u", "m", spec(stream="m"), "1-0.c")
+async def test_callers_that_hang_up_leave_no_replica_with_two_owners(
+    redis_url: str, db: redis.Redis
+) -> None:
+    """Their work goes on while the model is parked and opened again for others."""
+    dice = random.Random(1)
+    async with worker(redis_url, max_replicas=1) as one:
+        for name in ("m", "n"):
+            await one.create(name)
 
-    def parked(size: int) -> Parked:
-        place = Position("1-0", "c")
-        return Parked(entry, place, "1-0", UNSEEN, Retention(None, 1), None, b"x" * size)
+        async def learn(number: int, pause_s: float) -> None:
+            live_model = await one.registry.open(dice.choice("mn"))
+            await asyncio.sleep(pause_s)
+            events, payload, _ = parse_events(body(event(number)), 10**6)
+            await live_model._append(events, payload)
 
+        async def call(of: int) -> None:
+            for number in range(120):
+                task = asyncio.create_task(learn(3 * number + of, dice.random() / 100))
+                if number % 3 == 0:
+                    await asyncio.sleep(dice.random() / 300)
+                    task.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await task
+
+        await asyncio.gather(*[call(of) for of in range(3)])
+        for name in ("m", "n"):
+            assert await one.state(name) == fold_of(db, name)
+
+
+async def test_a_model_is_not_parked_while_its_log_is_read(redis_url: str) -> None:
+    async with worker(redis_url, max_replicas=1) as one:
+        await one.create("other")
+        await one.create("m")
+        await evict(one)
+        live_model = await one.registry.open("m")
+        live_model.freshness.refresh_early()
+        assert not live_model.idle
+        assert one.registry.live("other") is not None  # parked: it is open without a pause
+        assert "m" not in one.registry._parked
+        await until(lambda: idle(live_model), 30)
+
+
+@pytest.mark.parametrize("name", [name for name in SPECS if name != "scaled"])
+async def test_a_parked_model_takes_no_more_than_it_counts(redis_url: str, name: str) -> None:
+    many = 40
+    async with worker(redis_url, max_replicas=1) as one:
+        tracemalloc.start()
+        try:
+            for model in (f"m{n}" for n in range(many)):
+                await one.create(model, **SPECS[name])
+                for k in range(12):
+                    names = {f"{model}-{i % 50}": 1.0 + i for i in range(k * 20, k * 20 + 20)}
+                    await one.learn(model, {"x": names, "y": label(name, k)})
+                live_model = await one.registry.open(model)
+                await until(functools.partial(idle, live_model), 30)
+                del live_model
+            await one.create("other")
+            await one.registry.open("other")
+            parked = one.registry._parked
+            assert len(parked._models) == many
+            gc.collect()
+            before, counted = tracemalloc.get_traced_memory()[0], parked._bytes
+            parked._models.clear()
+            gc.collect()
+            taken = before - tracemalloc.get_traced_memory()[0]
+        finally:
+            tracemalloc.stop()
+        assert taken <= counted <= 2 * taken, (taken / many, counted / many)
+
+
+async def test_parked_models_are_bounded_by_bytes(redis_url: str) -> None:
+    """The bytes are those that they take at most: see `test_memory` for those that they take."""
+    async with worker(redis_url) as one:
+        await one.create("m")
+        found = (await one.registry.open("m")).parked()
+        assert found is not None
     models = ParkedModels(10_000)
+
+    def put(name: str, size: int) -> None:
+        models.put(name, msgspec.structs.replace(found, bytes=size))
+
     for n in range(5):
-        models.put(f"m{n}", parked(2_000))
-    assert [f"m{n}" for n in range(5) if models.get(f"m{n}")] == ["m2", "m3", "m4"]
-    models.put("m2", parked(100))
-    models.drop("m3")
-    models.put("m5", parked(2_000))
-    assert [f"m{n}" for n in range(6) if models.get(f"m{n}")] == ["m2", "m4", "m5"]
-    models.put("m6", parked(10_000))
-    assert not any(models.get(f"m{n}") for n in range(7))
+        put(f"m{n}", 2_800)
+    assert [f"m{n}" for n in range(5) if f"m{n}" in models] == ["m2", "m3", "m4"]
+    put("m2", 900)
+    models.take("m3")
+    put("m5", 2_800)
+    assert [f"m{n}" for n in range(6) if f"m{n}" in models] == ["m2", "m4", "m5"]
+    put("m6", 10_001)
+    assert not any(f"m{n}" in models for n in range(7))

@@ -10,6 +10,7 @@ import pytest
 import redis
 
 import hinged
+from hinged_service.engine.catch_up import LogFollower
 from hinged_service.errors import Conflict, ServiceError, Unavailable
 from hinged_service.wire.position import Position
 from tests.support.engine import (
@@ -217,7 +218,7 @@ async def test_a_replica_behind_the_start_of_the_log_loads_the_snapshot(
 
 
 async def test_callers_whose_entry_lies_behind_a_rebuild_are_answered_like_duplicates(
-    redis_url: str, db: redis.Redis
+    redis_url: str, db: redis.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Their entry is logged, a snapshot past it is stored and the log trimmed before they read it.
 
@@ -235,14 +236,15 @@ async def test_callers_whose_entry_lies_behind_a_rebuild_are_answered_like_dupli
         live_model = await slow.open("m")  # as far as it is now
         for n in range(40, 80):
             await fast.learn("m", event(n))
-        through = live_model._follower.fold_through
+        through = LogFollower.fold_through
 
-        async def overtaken(own: Position | None) -> Any:
-            await fast.read("m")
-            await fast.save("m")
-            return await through(own)
+        async def overtaken(follower: LogFollower, own: Position | None) -> Any:
+            if follower is live_model._follower:
+                await fast.read("m")
+                await fast.save("m")
+            return await through(follower, own)
 
-        live_model._follower.fold_through = overtaken  # type: ignore[method-assign]
+        monkeypatch.setattr(LogFollower, "fold_through", overtaken)
         learned = await slow.learn("m", event(80))
         assert learned.outcomes == [None]
         assert db.xlen("hinged:{m}:log") == 1
@@ -251,7 +253,7 @@ async def test_callers_whose_entry_lies_behind_a_rebuild_are_answered_like_dupli
 
 
 async def test_an_own_entry_that_a_failover_takes_away_is_not_called_learned(
-    own_server: RedisServer, tmp_path: Path
+    own_server: RedisServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The append is answered, its entry is lost before the worker has read up to it."""
     async with worker(own_server.url, reply_bytes=1024) as slow, worker(own_server.url) as fast:
@@ -260,17 +262,17 @@ async def test_an_own_entry_that_a_failover_takes_away_is_not_called_learned(
         for n in range(40):
             await fast.learn("m", event(n))
         own_server.copy_data(tmp_path / "copy")
-        through = live_model._follower.fold_through
+        through = LogFollower.fold_through
 
-        async def overtaken(own: Position | None) -> Any:
-            if own is not None:
-                live_model._follower.fold_through = through  # type: ignore[method-assign]
+        async def overtaken(follower: LogFollower, own: Position | None) -> Any:
+            if follower is live_model._follower and own is not None:
+                monkeypatch.setattr(LogFollower, "fold_through", through)
                 own_server.set_back(tmp_path / "copy")
                 with contextlib.suppress(Unavailable):  # the old connection is broken
                     await slow.connection.hget("nothing", "nothing")
-            return await through(own)
+            return await through(follower, own)
 
-        live_model._follower.fold_through = overtaken  # type: ignore[method-assign]
+        monkeypatch.setattr(LogFollower, "fold_through", overtaken)
         try:
             await slow.learn("m", event(80))
         except Unavailable:

@@ -117,6 +117,7 @@ class Engine(RuleBasedStateMachine):
                 retention_bytes=(0, 10**9)[which],
                 reply_bytes=(1024, 2**22)[which],
                 snapshot_chunk=3,
+                max_replicas=(1, 1_000)[which],
             )
 
         return self.loop.run_until_complete(made())

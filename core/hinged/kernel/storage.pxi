@@ -250,8 +250,8 @@ cdef class Storage:
             right += 0 <= slot == hint
             event.places[i] = slot
         if event.count > self.slots_room:
-            self.slots = <int32_t *>wider(self.slots, event.room * sizeof(int32_t))
-            self.slots_room = event.room
+            self.slots = <int32_t *>wider(self.slots, event.count * sizeof(int32_t))
+            self.slots_room = event.count
         if event.count:
             memcpy(self.slots, event.places, event.count * sizeof(int32_t))
         self.seen, self.seen_count, self.all_found = event.serial, count, all_found
@@ -335,6 +335,16 @@ cdef class Storage:
 
     def __len__(self):
         return self.count
+
+    def __sizeof__(self):
+        cdef Table *table = self.table
+        cdef Py_ssize_t size = self.room * (sizeof(double) + self.tracked)
+        size += self.slots_room * sizeof(int32_t)
+        if table != NULL:
+            size += <Py_ssize_t>(
+                sizeof(Table) + table.room * sizeof(Entry) + (table.mask + 1) * sizeof(uint64_t)
+            ) // table.users
+        return type(self).__basicsize__ + size
 
     def __contains__(self, name):
         return self._found(<PyObject *>name, hk_hash(<PyObject *>name)) >= 0

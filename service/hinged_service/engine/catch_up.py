@@ -85,6 +85,12 @@ class LogFollower:
 
     replica_kind: ClassVar[type[Replica]] = Replica
 
+    __slots__ = (
+        *("_left_out", "_loop", "_read_ahead", "_snapshots", "connection", "entry", "in_trouble"),
+        *("keys", "log", "name", "observer", "pace", "replica", "seen", "settings", "status"),
+        *("worked_until_s",),
+    )
+
     def __init__(
         self,
         connection: Connection,

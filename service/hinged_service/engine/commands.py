@@ -36,7 +36,7 @@ class CommandLog:
         self._follower = follower
         self._freshness = freshness
         self._checkpoints = checkpoints
-        self._producer = f"{producer}.commands"
+        self._producer = producer
         self._sequence = sequence
         self._timeout_s = follower.settings.append_timeout_ms / 1000
         self._one_at_a_time = asyncio.Lock()

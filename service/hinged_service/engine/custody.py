@@ -61,7 +61,7 @@ class Custody:
     def __init__(self, state: ModelState) -> None:
         self.state: ModelState = state
         self.taken = False
-        self._turns = asyncio.Lock()
+        self._turns: asyncio.Lock | None = None  # before long work takes the state
 
     @property
     def spoiled(self) -> bool:
@@ -82,7 +82,7 @@ class Custody:
             The work takes longer than the caller's patience.
 
         """
-        if self.taken:
+        if self.taken and self._turns is not None:
             try:
                 async with asyncio.timeout(patience_s), self._turns:
                     pass
@@ -104,6 +104,8 @@ class Custody:
         Work that `changes` the state and does not end leaves it `AWAY` permanently: a state that is
         changed in part is neither read nor saved.
         """
+        if self._turns is None:
+            self._turns = asyncio.Lock()
         async with self._turns:
             state, whole = self.state, not changes
             self.state, self.taken = AWAY, True

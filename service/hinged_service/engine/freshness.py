@@ -32,6 +32,11 @@ class Freshness:
 
     """
 
+    __slots__ = (
+        *("_at_least_s", "_commit", "_follower", "_loop", "_read_wait_s", "_reading", "_status"),
+        *("early_s", "limit_s"),
+    )
+
     def __init__(self, follower: LogFollower, commit: GroupCommit) -> None:
         settings = follower.settings
         self._follower = follower
@@ -43,6 +48,11 @@ class Freshness:
         self._at_least_s = settings.at_least_timeout_ms / 1000
         self._reading: asyncio.Future[None] | None = None
         self._loop = asyncio.get_running_loop()
+
+    @property
+    def busy(self) -> bool:
+        """True while the log is read for predictions."""
+        return self._reading is not None
 
     def age_s(self) -> float:
         """Return how old the replica's knowledge of the log is, in seconds."""

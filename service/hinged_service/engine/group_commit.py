@@ -53,9 +53,15 @@ _ANSWERS: Final = frozenset({"replay", "stale", "moved"})
 class GroupCommit:
     """The one task that appends to a model's log and reads it.
 
-    No other object moves the follower's replica. `producer` is a name for this worker and model
-    that no other has, `sequence` the worker's counter of batches.
+    No other object moves the follower's replica. `producer` is a name for this worker that no
+    other has, `sequence` its counter of batches.
     """
+
+    __slots__ = (
+        *("_delayed", "_ended_by", "_follower", "_loop", "_observer", "_producer", "_queue"),
+        *("_readers", "_redis_timeout_s", "_sequence", "_snapshots", "_status", "_task"),
+        *("_timeout_s",),
+    )
 
     def __init__(
         self,
@@ -247,7 +253,8 @@ class GroupCommit:
 
     async def _commit(self, taken: list[PendingWrite]) -> None:
         first = taken[0]
-        batch = batch_of(self._producer, next(self._sequence), taken)
+        producer = f"{self._producer}.{self._follower.entry.uid}"
+        batch = batch_of(producer, next(self._sequence), taken)
         events = first.events
         if len(taken) > 1:
             events = list(itertools.chain.from_iterable([waiting.events for waiting in taken]))

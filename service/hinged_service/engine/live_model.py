@@ -11,7 +11,7 @@ import functools
 import itertools
 from collections.abc import Callable, Generator, Sequence
 from typing import Any, ClassVar, Self, TypeVar
-from weakref import WeakMethod
+from weakref import ref
 
 import hinged
 from hinged_service.engine.catch_up import LogFollower
@@ -88,6 +88,12 @@ class LiveModel:
 
     follower_kind: ClassVar[type[LogFollower]] = LogFollower
 
+    __slots__ = (
+        *("__dict__", "__weakref__", "_commit", "_connection", "_follower", "_loop", "_producer"),
+        *("_queue", "_sequence", "_snapshots", "accepts_non_numeric", "delayed", "entry"),
+        *("freshness", "keys", "name", "observer", "status", "takes_gathered"),
+    )
+
     def __init__(
         self,
         connection: Connection,
@@ -97,6 +103,7 @@ class LiveModel:
         replica: Replica,
         producer: str,
         sequence: itertools.count[int],
+        status: Status = Status.CATCHING_UP,
     ) -> None:
         self.name = name
         self.entry = entry
@@ -104,19 +111,16 @@ class LiveModel:
         self.observer = connection.observer
         self.accepts_non_numeric = entry.fold.accepts_non_numeric
         self.takes_gathered = replica.takes_gathered
-        self.status = ModelStatus()
-        self.status.change(Status.CATCHING_UP)
+        self.status = ModelStatus(status)
         self._connection = connection
-        self._timeout_s = settings.append_timeout_ms / 1000
         self._loop = asyncio.get_running_loop()
-        self.delayed = DelayedLabels(connection, self.keys, self._timeout_s)
-        on_lost = WeakMethod(self._read_again)  # without a cycle a dropped model is freed at once
-        self._snapshots = SnapshotWriter(connection, settings, name, self.keys, on_lost)
+        self.delayed = DelayedLabels(connection, self.keys, settings.append_timeout_ms / 1000)
+        owner = ref(self)  # without a cycle a dropped model is freed at once
+        self._snapshots = SnapshotWriter(connection, settings, name, self.keys, owner)
         self._follower = follower = self.follower_kind(
             connection, settings, name, entry, self.keys, replica, self.status, self._snapshots
         )
-        producer = self._producer = f"{producer}.{entry.uid}"
-        self._sequence = sequence
+        self._producer, self._sequence = producer, sequence
         self._queue = WriteQueue(settings, connection.observer, self.delayed)
         self._commit = GroupCommit(
             follower, self._queue, self._snapshots, self.delayed, producer, sequence
@@ -175,36 +179,34 @@ class LiveModel:
         producer: str,
         sequence: itertools.count[int],
     ) -> Self:
-        """Return a parked model as it was; what changed since is read at its next use."""
-        entry = parked.entry
-        kind = cls.follower_kind.replica_kind
-        replica = kind.unpacked(entry.uid, entry.fold, parked.position, parked.state)
-        replica.unsaved_since_s = parked.unsaved_since_s
-        model = cls(connection, settings, name, entry, replica, producer, sequence)
+        """Return a parked model as it was; what changed since is read at its next use.
+
+        The one that was parked is gone: the replica has one owner.
+        """
+        model = cls(
+            *(connection, settings, name, parked.entry, parked.replica),
+            *(producer, sequence, Status.LIVE),
+        )
         model._snapshots.kept = parked.kept
         follower = model._follower
         follower.seen, follower.in_trouble = parked.seen, False
-        model.status.change(Status.LIVE)
         return model
 
-    def park(self, before: Parked | None) -> Parked | None:
-        """Return what it takes to go on from here, given what it was made of, if it was parked.
-
-        `None` if that is not kept: the model is large, not sound, or watched.
-        """
-        follower, replica = self._follower, self._follower.replica
-        if follower.in_trouble or not self.status.caught_up:
-            return None
-        unchanged = before is not None and before.is_state_of(replica)
-        state = before.state if before is not None and unchanged else replica.packed()
-        if state is None:
+    def parked(self) -> Parked | None:
+        """Return what it takes to go on from here; `None` if the model is large or watched."""
+        follower, snapshots = self._follower, self._snapshots
+        replica = follower.replica
+        sound = self.status.caught_up and not follower.in_trouble
+        size = replica.parked_bytes() if sound else None
+        if size is None:
             return None
         return Parked(
-            *(self.entry, replica.position, replica.stored, follower.seen),
-            *(self._snapshots.kept, replica.unsaved_since_s, state),
+            *(self.entry, replica, follower.seen, snapshots.kept, size),
+            *(ref(self), ref(snapshots)),
         )
 
-    def _read_again(self, lost: Replica) -> None:
+    def read_again(self, lost: Replica) -> None:
+        """Read the log again: a snapshot of the replica `lost` was not of the log's past."""
         self.freshness.read_again(lost)
 
     @functools.cached_property
@@ -221,7 +223,8 @@ class LiveModel:
     def commands(self) -> CommandLog:
         """Its commands."""
         return CommandLog(
-            self._follower, self.freshness, self.checkpoints, self._producer, self._sequence
+            *(self._follower, self.freshness, self.checkpoints),
+            *(f"{self._producer}.{self.entry.uid}.commands", self._sequence),
         )
 
     @property
@@ -260,7 +263,7 @@ class LiveModel:
     @property
     def idle(self) -> bool:
         """True if nothing is waiting or under way."""
-        return not (self._commit.busy or self._snapshots.busy)
+        return not (self._commit.busy or self._snapshots.busy or self.freshness.busy)
 
     @property
     def queued(self) -> int:
@@ -273,12 +276,11 @@ class LiveModel:
 
     def watch(self, watcher: Watcher) -> None:
         """Call `watcher` with every entry that is applied from now on."""
-        self.replica.watchers.append(watcher)
+        self.replica.watchers += (watcher,)
 
     def unwatch(self, watcher: Watcher) -> None:
         """Call `watcher` no more."""
-        if watcher in self.replica.watchers:
-            self.replica.watchers.remove(watcher)
+        self.replica.watchers = tuple([one for one in self.replica.watchers if one != watcher])
 
     async def save(self) -> None:
         """Save a snapshot of what is not saved yet, after the one under way."""

@@ -133,6 +133,12 @@ def portions(items: Sequence[U]) -> Iterator[tuple[int, Sequence[U]]]:
             size *= 2
 
 
+def _estimated(spec: ModelSpec) -> tuple[int, int]:
+    cost_ms = max(_LEAST_MS, cost_of(spec).ms)
+    few = min(int(EVENT_BYTES * TURN_S * 1000 / cost_ms), _MOST_BYTES)
+    return few, max(1, int(_LONGEST_S * 1000 / cost_ms))
+
+
 class Pace:
     """Amount of work that a model does within one turn of the loop.
 
@@ -149,10 +155,10 @@ class Pace:
 
     """
 
+    __slots__ = ("few", "most_events")
+
     def __init__(self, spec: ModelSpec) -> None:
-        cost_ms = max(_LEAST_MS, spec.once(cost_of).ms)
-        self.few = min(int(EVENT_BYTES * TURN_S * 1000 / cost_ms), _MOST_BYTES)
-        self.most_events = max(1, int(_LONGEST_S * 1000 / cost_ms))
+        self.few, self.most_events = spec.once(_estimated)
 
     def note(self, size: int, took_s: float) -> None:
         """Take note of the time that work on `size` bytes took."""

@@ -1,21 +1,23 @@
-"""Models beyond those in memory, as bytes, so that they are open again without a read of Redis."""
+"""Models beyond those that are open, as their replicas, to go on without a read of Redis."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
+from typing import TYPE_CHECKING
+from weakref import ref
 
 import msgspec
 
 from hinged_service.engine.replica import Replica
+from hinged_service.engine.snapshots import SnapshotWriter
 from hinged_service.model.index_entry import IndexEntry
 from hinged_service.store.followers import Retention
 from hinged_service.store.transport.lane import Seen
-from hinged_service.wire.position import Position
+
+if TYPE_CHECKING:
+    from hinged_service.engine.live_model import LiveModel
 
 __all__ = ["Parked", "ParkedModels"]
-
-_EACH_BYTES = 800
-"""Bytes that a parked model takes beside its state."""
 
 
 class Parked(msgspec.Struct, gc=False):
@@ -25,37 +27,31 @@ class Parked(msgspec.Struct, gc=False):
     ----------
     entry
         Its index entry.
-    position, stored
-        As of its replica.
+    replica
+        Its replica, which no other model may have.
     seen
         Up to when its position was known to be the end of the log: while the server would tell of
         a change, it still is.
     kept
         Part of the log to keep behind its snapshots.
-    unsaved_since_s
-        Age of its oldest change that no snapshot holds, as a time of the loop's clock.
-    state
-        What `Replica.packed` gave.
+    bytes
+        Bytes that it takes at most.
+    model, writer
+        The model that was parked, and what saves it: alive while a call or a task still has them.
 
     """
 
     entry: IndexEntry
-    position: Position
-    stored: str
+    replica: Replica
     seen: Seen
     kept: Retention
-    unsaved_since_s: float | None
-    state: bytes
-
-    def is_state_of(self, replica: Replica) -> bool:
-        """Tell whether the replica, made of this state, has not changed since."""
-        return self.position is replica.position and self.stored == replica.stored
+    bytes: int
+    model: ref[LiveModel]
+    writer: ref[SnapshotWriter]
 
 
 class ParkedModels:
     """Parked models by name, those parked longest ago forgotten first.
-
-    A model that is open again stays here: if it has not changed, it need not be packed anew.
 
     Parameters
     ----------
@@ -69,20 +65,20 @@ class ParkedModels:
         self._bytes = 0
         self._models: OrderedDict[str, Parked] = OrderedDict()
 
-    def get(self, name: str) -> Parked | None:
-        """Return a model; as it was when it was parked, if it is open now."""
-        return self._models.get(name)
+    def __contains__(self, name: str) -> bool:
+        return name in self._models
 
     def put(self, name: str, model: Parked) -> None:
         """Keep a model, in place of the one of that name."""
-        self.drop(name)
+        self.take(name)
         self._models[name] = model
-        self._bytes += _EACH_BYTES + len(model.state)
+        self._bytes += model.bytes
         while self._bytes > self._most_bytes:
-            self.drop(next(iter(self._models)))
+            self.take(next(iter(self._models)))
 
-    def drop(self, name: str) -> None:
-        """Forget a model, if it is here."""
-        dropped = self._models.pop(name, None)
-        if dropped is not None:
-            self._bytes -= _EACH_BYTES + len(dropped.state)
+    def take(self, name: str) -> Parked | None:
+        """Remove and return a model, `None` if it is not here."""
+        taken = self._models.pop(name, None)
+        if taken is not None:
+            self._bytes -= taken.bytes
+        return taken

@@ -95,13 +95,18 @@ class ModelRegistry:
         return live_model
 
     def _unparked(self, name: str) -> LiveModel | None:
-        """Open a parked model, `None` if there is none."""
-        parked = self._parked.get(name)
+        """Open a parked model, `None` if there is none, or if work on it goes on."""
+        parked = self._parked.take(name)
         if parked is None:
             return None
-        live_model = self._live[name] = LiveModel.unparked(
-            *(self.connection, self._settings, name, parked, self._producer, self._sequence)
-        )
+        live_model = parked.model()
+        if live_model is None and parked.writer() is None:
+            live_model = LiveModel.unparked(
+                *(self.connection, self._settings, name, parked, self._producer, self._sequence)
+            )
+        if live_model is None or live_model.status.ended:
+            return None
+        self._live[name] = live_model
         self._forget_some()
         return live_model
 
@@ -182,7 +187,7 @@ class ModelRegistry:
             return live_model
         if entry is None or entry.deleting or entry.base is None:
             self._live.pop(name, None)
-            self._parked.drop(name)
+            self._parked.take(name)
             raise NotFound(f"There is no model {name!r}. Create it with PUT /v1/models/{name}.")
         now_s = asyncio.get_running_loop().time()
         self._aside = {uid: why for uid, why in self._aside.items() if now_s < why[1]}
@@ -243,9 +248,9 @@ class ModelRegistry:
                 self._park(name, self._live.pop(name))
 
     def _park(self, name: str, dropped: LiveModel) -> None:
-        parked = dropped.park(self._parked.get(name))
+        parked = dropped.parked()
         if parked is None:
-            self._parked.drop(name)
+            self._parked.take(name)
             self._freed(dropped)
         else:
             self._parked.put(name, parked)
@@ -260,7 +265,7 @@ class ModelRegistry:
         """Drop a model that turned out to be gone; any of that name if none is given."""
         if live_model is None or self._live.get(name) is live_model:
             dropped = self._live.pop(name, None)
-            self._parked.drop(name)
+            self._parked.take(name)
             if dropped is not None:
                 dropped.stop_saving()
                 self._freed(dropped)

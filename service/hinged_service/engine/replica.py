@@ -5,10 +5,9 @@ The file is long: all that moves a replica, whose parts must not be seen apart.
 
 from __future__ import annotations
 
-import functools
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -24,7 +23,6 @@ from hinged_service.store.followers import Retention
 from hinged_service.store.log_types import Entry
 from hinged_service.store.snapshot import Loaded, Saved, Snapshot
 from hinged_service.wire import codec
-from hinged_service.wire.codec import StoredState
 from hinged_service.wire.copies import copied
 from hinged_service.wire.decoding import completed, parse_joined, parse_log
 from hinged_service.wire.events import Event, Joined
@@ -45,6 +43,8 @@ _LEAST_S = 1.0
 """Least age of what is saved for its bytes, in seconds: it bounds the snapshots of a busy model."""
 _FEW_NAMES = 2_000
 _FEW_BYTES = 2**18
+_PARTS_BYTES, _VECTOR_BYTES, _MARK_BYTES = 2_900, 350, 200
+"""Bytes of a parked replica, and beside each of its vectors and marks."""
 
 
 class AppliedEntry(NamedTuple):
@@ -61,33 +61,6 @@ class AppliedEntry(NamedTuple):
 
 
 Watcher = Callable[[AppliedEntry], None]
-
-
-class _Packed(msgspec.Struct, array_like=True, gc=False):
-    """A replica but for its position, as `Replica.packed` keeps it.
-
-    `vectors` are names, values and changed names; the rest is named as in `Replica`.
-    """
-
-    base: str
-    stored: str
-    loaded_at: str
-    here: Mark
-    saved: Mark
-    commanded: EntryId
-    marks: list[Mark]
-    scalars: dict[str, Any]
-    vectors: dict[str, tuple[list[Any], list[float], list[Any]]]
-
-
-_pack = msgspec.msgpack.Encoder().encode
-_unpack = msgspec.msgpack.Decoder(_Packed).decode
-
-
-@functools.lru_cache(4_096)  # `sys.intern` would keep the names of users for ever on Python 3.12
-def _shared(name: str) -> str:
-    """Return the first of equal names: models of one kind have the same."""
-    return name
 
 
 class Replica(Custody):
@@ -159,7 +132,7 @@ class Replica(Custody):
         self.awaited_upgrade: UpgradePoint | None = None
         if loaded.barrier is not None and EntryId.of(loaded.barrier.id) > loaded.position.order:
             self.awaited_upgrade = loaded.barrier
-        self.watchers: list[Watcher] = []
+        self.watchers: tuple[Watcher, ...] = ()
         self._complete = complete
         mark = loaded.mark or self._marks.last or Mark("0-0", 0, 0)
         self.log_bytes, self.log_events = mark.bytes, mark.events
@@ -167,50 +140,23 @@ class Replica(Custody):
         self.unsaved_since_s: float | None = None
         self._commanded = loaded.position.order
 
-    def packed(self) -> bytes | None:
-        """Return all of it but its position as bytes, to go on from by `unpacked`.
+    def parked_bytes(self) -> int | None:
+        """Return the bytes that it takes at most.
 
-        `None` if that would take long or cannot be done, or if others hear of what it learns.
+        `None` if these are many or not known, or if others hear of what it learns.
         """
         state = self.state
         if (
             state is AWAY
             or self.watchers
             or state.on_answer is not None
-            or state.replaced
-            or self.awaited_upgrade is not None
-            or not (self._complete and self._spec.needs_no_import and self.saves_quickly(full=True))
+            or not (self.takes_gathered and self._spec.needs_no_import)
         ):
             return None
-        vectors = {}
-        for name, vector in state.vectors().items():
-            changed, view = vector.take_changed(), vector.view()
-            vector.put_back_changed(changed)
-            vectors[name] = list(view), list(view.values()), list(changed)
-        packed = _Packed(
-            *(self.base, self.stored, self._loaded_at, self._here(), self._saved),
-            *(self._commanded, self._marks.all, state_scalars(state), vectors),
-        )
-        try:
-            return _pack(packed)
-        except OverflowError:  # a count of an imported state may have more than 64 bits
-            return None
-
-    @classmethod
-    def unpacked(cls, uid: str, spec: ModelSpec, position: Position, packed: bytes) -> Self:
-        """Return the replica at a position that `packed` gave there."""
-        kept = _unpack(packed)
-        values: dict[str, dict[Any, float]] = {
-            vector: dict(zip(map(_shared, names), numbers, strict=True))
-            for vector, (names, numbers, _) in kept.vectors.items()
-        }
-        state = StoredState(position, kept.scalars, {}, kept.marks)
-        replica = cls(uid, spec, Loaded(position, state, values, kept.here))
-        for name, vector in replica.state.vectors().items():
-            vector.put_back_changed(map(_shared, kept.vectors[name][2]))
-        replica.base, replica.stored, replica._loaded_at = kept.base, kept.stored, kept.loaded_at
-        replica._saved, replica._commanded = kept.saved, kept.commanded
-        return replica
+        vectors = sum(_VECTOR_BYTES + one.taken_bytes() for one in state.vectors().values())
+        marks = len(self._marks.all) * _MARK_BYTES
+        size = _PARTS_BYTES + vectors + state.history.bytes + marks
+        return size if size <= _FEW_BYTES else None
 
     def show(self) -> str:
         """Return the position as text, written once for all that ask at it."""
@@ -289,9 +235,9 @@ class Replica(Custody):
         self.log_bytes, self.log_events = entry.bytes_so_far, entry.events_so_far
         if self.watchers:
             new = state.detected - detected
-            found = state.detections[-new:] if new else []
+            found = state.detections[-new:] if new else ()
             applied = AppliedEntry(entry, events, results, command, found)
-            for watcher in tuple(self.watchers):
+            for watcher in self.watchers:
                 watcher(applied)
 
     def command_in(self, entry: Entry) -> dict[str, Any] | None:
@@ -373,7 +319,8 @@ class Replica(Custody):
 
     def is_saved(self) -> bool:
         """Tell whether the stored snapshot is as far as this replica, and sound."""
-        return self._complete and EntryId.of(self.stored) >= self.position.order
+        stored, position = self.stored, self.position
+        return self._complete and (stored == position.id or EntryId.of(stored) >= position.order)
 
     def is_due(self, now_s: float, settings: SnapshotSettings, kept: Retention) -> bool:
         """Tell whether a snapshot should be taken now; not while long work has the state.

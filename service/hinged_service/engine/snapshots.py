@@ -7,6 +7,7 @@ import functools
 import logging
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Protocol
 
 import hinged
 from hinged_service.engine.custody import AWAY
@@ -44,14 +45,22 @@ _MANY_EVENTS, _MANY_BYTES = 16, 2**14  # of log to be folded again at the next u
 _NAMES_PER_SCRIPT = 15_000  # one script that writes more would stall other clients over 75 ms
 
 
+class _Owner(Protocol):
+    """A model whose snapshots are saved."""
+
+    def read_again(self, lost: Replica) -> None:
+        """Read the log again, as `lost` is not of its past."""
+        ...
+
+
 class SnapshotWriter:
     """Saves a model's snapshots, one at a time, in tasks of their own.
 
     Parameters
     ----------
-    on_lost
-        Returns what is called when the log no longer contains the replica's position, or the model
-        was handed over to another version; `None` if there is nothing to call any more.
+    owner
+        Returns what reads the log again when that no longer contains the replica's position, or
+        the model was handed over to another version; `None` if there is nothing any more.
 
     Attributes
     ----------
@@ -61,8 +70,8 @@ class SnapshotWriter:
     """
 
     __slots__ = (
-        *("_connection", "_default", "_keys", "_loop", "_name", "_not_before_s", "_on_lost"),
-        *("_settings", "_stopped", "_task", "kept"),
+        *("_connection", "_default", "_keys", "_loop", "_name", "_not_before_s", "_owner"),
+        *("__weakref__", "_settings", "_stopped", "_task", "kept"),
     )
 
     def __init__(
@@ -71,13 +80,13 @@ class SnapshotWriter:
         settings: SnapshotSettings,
         name: str,
         keys: ModelKeys,
-        on_lost: Callable[[], Callable[[Replica], None] | None],
+        owner: Callable[[], _Owner | None],
     ) -> None:
         self._connection = connection
         self._settings = settings
         self._name = name
         self._keys = keys
-        self._on_lost = on_lost
+        self._owner = owner
         self._task: asyncio.Task[None] | None = None
         self._not_before_s = 0.0
         self._stopped = False
@@ -108,12 +117,12 @@ class SnapshotWriter:
 
     def save_before_leaving(self, replica: Replica) -> bool:
         """Start saving a model to be dropped, if its log is long; tell whether that was begun."""
+        events, size = replica.unsaved()
+        if events < _MANY_EVENTS and size < _MANY_BYTES:
+            return False
         if self._stopped or self._loop.time() < self._not_before_s:
             return False
         if replica.state is AWAY or replica.is_saved():
-            return False
-        events, size = replica.unsaved()
-        if events < _MANY_EVENTS and size < _MANY_BYTES:
             return False
         self._task = self._loop.create_task(self._save(replica))
         return True
@@ -157,9 +166,9 @@ class SnapshotWriter:
             self._task = None
 
     def _tell_of_loss(self, replica: Replica) -> None:
-        on_lost = self._on_lost()
-        if on_lost is not None:
-            on_lost(replica)
+        owner = self._owner()
+        if owner is not None:
+            owner.read_again(replica)
 
     async def _save_once(self, replica: Replica, full: bool) -> Saved:
         tracing = self._connection.observer.tracing

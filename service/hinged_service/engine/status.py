@@ -69,10 +69,8 @@ class ModelStatus:
 
     __slots__ = ("caught_up", "ended", "now")
 
-    def __init__(self) -> None:
-        self.now = Status.LOADING
-        self.caught_up = False
-        self.ended = False
+    def __init__(self, now: Status = Status.LOADING) -> None:
+        self._set(now)
 
     def change(self, to: Status) -> None:
         """Change the status; to the present one, nothing happens.
@@ -87,6 +85,9 @@ class ModelStatus:
             return
         if to not in TRANSITIONS[self.now]:
             raise ValueError(f"a model that is {self.now.value} cannot become {to.value}")
-        self.now = to
-        self.caught_up = to is Status.LIVE or to is Status.STALE
-        self.ended = to in _END
+        self._set(to)
+
+    def _set(self, now: Status) -> None:
+        self.now = now
+        self.caught_up = now is Status.LIVE or now is Status.STALE
+        self.ended = now is Status.SET_ASIDE or now is Status.GONE

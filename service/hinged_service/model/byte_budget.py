@@ -33,6 +33,8 @@ class ByteBudget:
 
     """
 
+    __slots__ = ("_learner", "_learners", "_most", "_multiclass", "_pipeline", "per_name", "spare")
+
     def __init__(self, spec: ModelSpec, learner: Learner, pipeline: Pipeline | None) -> None:
         self.spare = 0.0
         self.per_name = learner.numbers_per_name * _NAME_BYTES

@@ -28,6 +28,7 @@ MOST_MARKS = 50
 
 _MOST = 2**63 - 1
 _TEXT = 100
+_MARK_BYTES = 64 + 4 * _TEXT + 200
 _DIGITS = 6
 _STEPS = frozenset(FIRST_STEP << n for n in range(60))
 
@@ -87,7 +88,7 @@ class History:
         self._step = self.due = FIRST_STEP
         self._counts = array("q")
         self._shares = array("d")
-        self.marks: list[Turn] = []
+        self.marks: tuple[Turn, ...] = ()
 
     def add(self, point: Point) -> None:
         """Add a point; of too many keep every other one."""
@@ -108,7 +109,13 @@ class History:
 
     def mark(self, turn: Turn) -> None:
         """Add a mark."""
-        self.marks = [*self.marks, turn._replace(text=turn.text[:_TEXT])][-MOST_MARKS:]
+        self.marks = (*self.marks, turn._replace(text=turn.text[:_TEXT]))[-MOST_MARKS:]
+
+    @property
+    def bytes(self) -> int:
+        """The bytes that points and marks take at most."""
+        numbers = sys.getsizeof(self._counts) + sys.getsizeof(self._shares)
+        return numbers + len(self.marks) * _MARK_BYTES
 
     def __len__(self) -> int:
         return len(self._shares) // len(_SHARES)
@@ -185,7 +192,7 @@ class History:
         if rows and any(map(operator.gt, rows[-1][1:], now[1:-2])):
             raise ValueError("the last point contradicts the counters")
         self._step = stored.step
-        self.marks = [_turn(*mark) for mark in stored.marks]
+        self.marks = tuple([_turn(*mark) for mark in stored.marks])
         self._counts = array("q", chain.from_iterable(rows))
         self._shares = array(
             "d", (math.nan if share is None else share for row in shares for share in row)

@@ -266,7 +266,7 @@ class ModelSpec(StrictModel):
         at = types.index("FourierFeatures") if "FourierFeatures" in types else len(types)
         return (*self.pipeline[:at], AutoScalerSpec(type="AutoScaler"), *self.pipeline[at:])
 
-    @property
+    @functools.cached_property
     def accepts_non_numeric(self) -> bool:
         """True if features may be text, booleans or missing."""
         return bool(self.pipeline) or isinstance(self.learner, CustomSpec)

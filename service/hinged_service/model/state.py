@@ -122,7 +122,7 @@ class ModelState:
         self.events = self.judged = self.mistakes = self.rejected = 0
         self.excluded = self.detected = self.served = self.served_mistakes = 0
         self.labelled = self.delay_ms = self.longest_delay_ms = 0
-        self.detections: list[Detection] = []
+        self.detections: tuple[Detection, ...] = ()
         self.history = History()
         self.replaced = False
         self._on_taught: OnTaught | None = None
@@ -435,7 +435,7 @@ class ModelState:
     def _detect(self) -> None:
         self.detected += 1
         entry, number = self._place
-        kept = [*self.detections, Detection(entry, number, self.events + 1)]
+        kept = (*self.detections, Detection(entry, number, self.events + 1))
         self.history.mark(Turn(EntryId.of(entry).ms, self.events + 1, "drift", ""))
         self.detections = kept[-KEPT_DETECTIONS:]
         if self._spec.drift is not None and self._spec.drift.action == "reset":

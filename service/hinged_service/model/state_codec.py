@@ -85,7 +85,7 @@ def restore_state(
         if configured:
             state.configured = configured
             state.renew()
-        state.detections = [_detection(*detection) for detection in detections]
+        state.detections = tuple([_detection(*detection) for detection in detections])
     except (ValueError, TypeError) as error:
         raise hinged.InvalidState(f"the stored state is damaged: {error}") from error
     state.take_over({**learner, "vectors": vectors})

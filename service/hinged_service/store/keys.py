@@ -55,16 +55,14 @@ class StreamKeys:
 
     """
 
-    __slots__ = ("_prefix", "followed", "followers", "log", "meta", "stream")
+    __slots__ = ("stream",)
 
     def __init__(self, stream: str) -> None:
-        prefix = self._prefix = f"hinged:{{{stream}}}:"
         self.stream = stream
-        self.meta = f"{prefix}meta"
-        self.log = f"{prefix}log"
-        self.followers = f"{prefix}followers"
-        self.followed = [self.meta, self.log, self.followers]
 
+    meta = _part("meta")
+    log = _part("log")
+    followers = _part("followers")
     producers = _part("producers")
     aliases = _part("aliases")
     offsets = _part("offsets")
@@ -73,14 +71,20 @@ class StreamKeys:
     checkpoints = _part("checkpoints")
 
     @property
+    def followed(self) -> list[str]:
+        """`meta`, `log` and `followers`."""
+        return [self.meta, self.log, self.followers]
+
+    @property
     def seen(self) -> tuple[str, str]:
         """Both generations."""
-        return f"{self._prefix}seen:0", f"{self._prefix}seen:1"
+        seen = f"hinged:{{{self.stream}}}:seen"
+        return f"{seen}:0", f"{seen}:1"
 
     @property
     def pending(self) -> tuple[str, ...]:
         """The slots of the ring."""
-        return tuple([f"{self._prefix}pending:{slot}" for slot in range(8)])
+        return tuple([f"hinged:{{{self.stream}}}:pending:{slot}" for slot in range(8)])
 
     def all(self) -> list[str]:
         """Return every key that goes with the stream, `meta`, `followers`, `checkpoints` first."""

@@ -252,7 +252,7 @@ def test_the_last_who_leaves_frees_the_hub(two: tuple[Service, Service]) -> None
         for watcher in watchers[1:]:
             watcher.close()
         wait_until(lambda: not hubs(one).keys() & {"left", "leaving"})
-        assert replica.watchers == []
+        assert replica.watchers == ()
         wait_until(lambda: all((task := ref()) is None or task.done() for ref in tasks))
         with Watcher(one.url, path) as again:
             client.post(f"{path}/learn", json={"x": {"a": 1}, "y": True}).raise_for_status()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Collection, Hashable, Iterable, Mapping
 from itertools import islice
 from types import MappingProxyType
@@ -25,6 +26,7 @@ Numbers = Mapping[Any, float]
 Features = dict[Hashable, float]
 
 _SAFE_BOUND = 1e300
+_FLOAT_BYTES = 24
 
 
 class Storage:
@@ -62,6 +64,11 @@ class Storage:
 
     def __len__(self) -> int:
         return len(self._values)
+
+    def __sizeof__(self) -> int:
+        """Return the bytes that it takes, all but the names."""
+        parts = sum(sys.getsizeof(part) for part in (self._values, self._changed) if part)
+        return object.__sizeof__(self) + parts + _FLOAT_BYTES * len(self)
 
     def __contains__(self, name: object) -> bool:
         return name in self._values
