@@ -54,7 +54,7 @@ from hinged.kernel.pure.probabilities import (
     log_probabilities,
     softmax,
 )
-from hinged.kernel.pure.reader import read_events
+from hinged.kernel.pure.reader import packed_features, read_events, sent_text
 from hinged.kernel.pure.rules import (
     LARGEST,
     RULES,
@@ -157,6 +157,7 @@ __all__ = [
     "mixed",
     "next_bet",
     "norm_of",
+    "packed_features",
     "penalised",
     "pool_event",
     "pooled",
@@ -175,6 +176,7 @@ __all__ = [
     "scaled_after",
     "scaled_now",
     "scores_of",
+    "sent_text",
     "set_mark",
     "shrunk_dot",
     "softmax",
