@@ -46,11 +46,9 @@ def test_half_of_the_callers_go_at_a_time(
     sizes: list[int] = []
     send = pending_predictions.PendingPredictions._send
 
-    async def counted(
-        self: pending_predictions.PendingPredictions, some: Sequence[Any], deadline_s: float
-    ) -> Sequence[Any]:
-        sizes.append(len(some))
-        return await send(self, some, deadline_s)
+    def counted(self: pending_predictions.PendingPredictions, taken: Sequence[Any]) -> None:
+        sizes.append(len(taken))
+        send(self, taken)
 
     monkeypatch.setattr(pending_predictions.PendingPredictions, "_send", counted)
 
