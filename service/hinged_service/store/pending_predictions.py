@@ -39,6 +39,8 @@ _PACK = msgspec.msgpack.Encoder()
 _RETIRED_AT_ONCE = 500
 _RETIRED_BYTES = 2**20
 _MOST_TURNS = 400
+_FEW = 3  # callers that come back within one round of the loop
+_ROUNDS = 4
 _WORDS = 3
 _MOST_WORDS = 2_000 * _WORDS
 _ARRAY_OF_4 = b"\x94"
@@ -83,9 +85,9 @@ class _KeepRequest(msgspec.Struct):
 class PendingPredictions:
     """Keeper of a model's predictions, one request in flight; those of other callers go together.
 
-    Half of all callers go at a time: while Redis works for these, the worker answers the others
-    (with 16 callers 9 % more than if all that wait go, often 1 caller and then 15). A request needs
-    no task unless it has to be sent again.
+    Callers just answered have a moment to come back and join the next request: with 16 of them
+    larger requests gave 11 to 14 % more than halves that take turns. A request needs no task unless
+    it has to be sent again.
 
     Parameters
     ----------
@@ -122,18 +124,29 @@ class PendingPredictions:
         self._queue.append(_KeepRequest(words, self._loop.time() + timeout_s, answer))
         if not self._busy:
             self._busy = True
-            self._loop.call_soon(self._next, 0)
+            self._loop.call_soon(self._next)
 
-    def _next(self, back: int) -> None:
-        """Send what waits, if anything does; `back` callers get their answers now."""
+    def _gather(self, answered: int, rounds: int) -> None:
+        """Send what waits as soon as so many callers do, or after some rounds of the loop."""
+        if rounds and len(self._queue) < answered:
+            self._loop.call_soon(self._gather, answered, rounds - 1)
+        else:
+            self._next()
+
+    def _next(self) -> None:
+        """Send what waits, if anything does."""
         taken: list[_KeepRequest] = []
-        most, count = (back + len(self._queue) + 1) // 2, 0
-        while self._queue and len(taken) < most and count < _MOST_WORDS:
+        count = 0
+        while self._queue and count < _MOST_WORDS:
             taken.append(self._queue.popleft())
             count += len(taken[-1].words)
         self._busy = bool(taken)
         if taken:
-            self._send(taken)
+            try:
+                self._send(taken)
+            except Exception as error:  # noqa: BLE001 - the callers get it
+                self._loop.call_soon(self._next)
+                _fail(taken, error)
 
     def _send(self, taken: Sequence[_KeepRequest]) -> None:
         words = [word for one in taken for word in one.words]
@@ -155,13 +168,12 @@ class PendingPredictions:
         size: int,
         sent: asyncio.Future[Any],
     ) -> None:
-        """Send more before the callers get their answers, or the same again if it may be lost."""
+        """Answer the callers, or send the same again if it may be lost."""
         if sent.cancelled() or sent.exception() is not None:
             again = functools.partial(self._connection.share, *call, changes=True, size=size)
             self._task = self._loop.create_task(self._send_again(taken, again))
         else:
-            self._next(len(taken))
-            self._loop.call_soon(_answer, taken, sent.result()[0])
+            self._answer(taken, sent.result()[0])
 
     async def _send_again(
         self, taken: Sequence[_KeepRequest], again: Callable[[], Awaitable[tuple[Any, Any]]]
@@ -169,20 +181,20 @@ class PendingPredictions:
         try:
             reply, _ = await retry(again, taken[0].deadline_s)
         except Exception as error:  # noqa: BLE001 - the callers get it
-            self._next(len(self._queue))  # all that wait: they have waited for as long
+            self._next()
             _fail(taken, error)
         else:
-            self._next(len(taken))
-            _answer(taken, reply)
+            self._answer(taken, reply)
 
-
-def _answer(taken: Sequence[_KeepRequest], reply: Any) -> None:
-    if reply[0] == b"gone":
-        _fail(taken, ModelGone())
-        return
-    for one, found in zip(taken, reply[1], strict=True):
-        if not one.answer.done():
-            one.answer.set_result(None if found == 0 else (found[0], KeepRefusal(found[1])))
+    def _answer(self, taken: Sequence[_KeepRequest], reply: Any) -> None:
+        """Answer the callers, who may have more for the next request."""
+        self._loop.call_soon(self._gather, len(taken), _ROUNDS if len(taken) > _FEW else 1)
+        if reply[0] == b"gone":
+            _fail(taken, ModelGone())
+            return
+        for one, found in zip(taken, reply[1], strict=True):
+            if not one.answer.done():
+                one.answer.set_result(None if found == 0 else (found[0], KeepRefusal(found[1])))
 
 
 def _fail(taken: Sequence[_KeepRequest], error: Exception) -> None:
