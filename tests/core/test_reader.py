@@ -10,10 +10,11 @@ import random
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+import msgspec
 import pytest
 
 from hinged import BinaryLinearClassifier, LinearClassifier
-from hinged.kernel import is_compiled, read_events
+from hinged.kernel import is_compiled, packed_features, read_events, sent_text
 from tests.core.conftest import BINARY, MULTICLASS
 
 pytestmark = pytest.mark.skipif(not is_compiled, reason="nothing is read in Python")
@@ -122,6 +123,34 @@ def test_features_are_a_mapping_in_the_order_of_the_text() -> None:
     assert copy.deepcopy(x) == x
     with pytest.raises(KeyError):
         x["c"]
+
+
+def test_features_are_packed_in_the_order_of_their_names_bytes() -> None:
+    draw = random.Random(1)
+    long = ["a" * 31, "a" * 32, "a" * 255, "a" * 256, "é" * 128]
+    names = ["b", "a", "aa", "é", "Z", "\uffff", "\U0001f600", "", *long, *map(str, range(70))]
+    pack = msgspec.msgpack.Encoder(order="deterministic").encode
+    for count in (0, 1, 15, 16, len(names), *(draw.randrange(40) for _ in range(200))):
+        some = draw.sample(names, count)
+        for _ in range(2):  # the second time in a known order
+            sent = {name: draw.choice([0.1, -0.0, 1e90, 3]) for name in some}
+            text = json.dumps({"id": "i", "x": sent}, ensure_ascii=False).encode()
+            found = read_events(b"[" + text + b"," + text + b"]", Made, False)
+            assert found is not None
+            for made in found:
+                assert packed_features(made.x) == pack({n: float(v) for n, v in sent.items()})
+    assert packed_features({"a": 1.0}) is None
+
+
+def test_features_are_returned_as_they_were_sent() -> None:
+    texts = ['{"b": 1,\n "é":-0.50}', "{ }", '{"a":1e3}']
+    body = (
+        f'[{{"x": {texts[0]} }},{{"id":"1","x":{texts[1]}}},{{"x":{texts[2]},"id":"2"}}]'.encode()
+    )
+    read_all = read_events(body, Made, False)
+    assert read_all is not None
+    assert [sent_text(made.x, body) for made in read_all] == [text.encode() for text in texts]
+    assert sent_text({"a": 1.0}, body) is None
 
 
 def test_more_names_than_are_kept_are_read_all_the_same() -> None:

@@ -148,7 +148,7 @@ def test_a_question_is_read_or_says_what_is_wrong(body: bytes, mixed: bool) -> N
         checked(error)
         return
     assert many or len(questions) == 1
-    for question, x in zip(questions, sent_features(sent, many), strict=True):
+    for question, x in zip(questions, sent_features(questions, sent, many), strict=True):
         again, *_ = parse_questions(b'{"x":%b}' % x.encode(), 1, mixed)
         assert again[0].x == question.x
     assert parse_questions(msgspec.json.encode(questions), MOST, mixed)[0] == questions

@@ -31,6 +31,7 @@ from hinged.kernel import pure
 include "numbers.pxi"
 include "names.pxi"
 include "reader.pxi"
+include "sent.pxi"
 include "event.pxi"
 include "tables.pxi"
 include "storage.pxi"

@@ -9,6 +9,7 @@ cdef enum:
 
 cdef struct Read:
     Py_ssize_t names_at, values_at, count
+    Py_ssize_t start, end  # of the features in their text
     PyObject *y  # owned, as is
     PyObject *id  # which may be NULL
     double w
@@ -25,6 +26,7 @@ cdef class Reading:
     cdef int32_t *numbers
     cdef const char **texts  # of the names, while texts are read
     cdef int32_t *sizes
+    cdef const char *text
     cdef double *values
     cdef Read *events
     cdef Py_ssize_t names_count, names_room, values_count, values_room, count, room
@@ -70,6 +72,7 @@ cdef class Reading:
             same_at = self.events[self.count - 1].names_at
             same_count = self.events[self.count - 1].count
         event.names_at, event.values_at = self.names_count, self.values_count
+        event.start = p - self.text
         if p[0] != c"{":
             return NULL
         p = past_space(p + 1)
@@ -112,7 +115,7 @@ cdef class Reading:
             self.values_count += 1
             k += 1
             p = past_space(p)
-        event.count = k
+        event.count, event.end = k, p + 1 - self.text
         if event.names_at == self.names_count:  # no name differs, but there may be fewer
             event.names_at = same_at
         elif not self._found(event.names_at):
@@ -263,6 +266,7 @@ cdef class Reading:
             x = ReadFeatures.__new__(ReadFeatures)
             x.reading = self
             x.names_at, x.values_at, x.count = event.names_at, event.values_at, event.count
+            x.start, x.end = event.start, event.end
             if not self.labelled:
                 made.append(kind(x) if event.id == NULL else kind(x, <object>event.id))
             elif event.id != NULL:
@@ -288,7 +292,7 @@ def read_events(texts, kind, bint labelled):
     try:
         if type(texts) is bytes:
             text = texts
-            p = text
+            p = reading.text = text
             end = p + len(text)
             p = past_space(p)
             if p[0] != c"[":
@@ -304,7 +308,7 @@ def read_events(texts, kind, bint labelled):
                 return None
         else:
             for text in <list>texts:
-                p = text
+                p = reading.text = text
                 end = p + len(text)
                 p = reading._event(past_space(p), end)
                 if p == NULL or past_space(p) != end:
@@ -322,7 +326,7 @@ cdef class ReadFeatures:
     """The features of an event that was read: a mapping, gathered already."""
 
     cdef Reading reading
-    cdef Py_ssize_t names_at, values_at, count
+    cdef Py_ssize_t names_at, values_at, count, start, end
     cdef dict found
 
     cdef dict _dict(self):

@@ -184,7 +184,9 @@ class Predicting(Call):
             reply.send(answer)
         else:
             later = later_answers.Kept(reply, live_model, answer)
-            live_model.delayed.keep_now(questions, sent_features(body, False), [p.y], later)
+            live_model.delayed.keep_now(
+                questions, sent_features(questions, body, False), [p.y], later
+            )
         return True
 
     async def _on_lines(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -204,7 +206,7 @@ class Predicting(Call):
             reserve(scope, len(questions) * each_bytes, self._max_answer_bytes, _FEWER)
             at_once = predictions_at_once(state, each_bytes)
             if len(questions) > at_once:
-                kept_in = sent_features(body, many) if _any_id(questions) else None
+                kept_in = sent_features(questions, body, many) if _any_id(questions) else None
                 if at_least is not None:
                     await live_model.freshness.wait_for_position(at_least)
                 each = _Pieces(at_once, len(body) // len(questions), most, scope[HELD].control)
@@ -221,7 +223,9 @@ class Predicting(Call):
                 kept = kept or question.id is not None
             if kept:
                 labels = [p.y for p in found]
-                await live_model.delayed.keep(questions, sent_features(body, many), labels)
+                await live_model.delayed.keep(
+                    questions, sent_features(questions, body, many), labels
+                )
         except (Conflict, Expired, Unprocessable) as error:
             if not many:
                 unindexed(error)

@@ -13,12 +13,20 @@ from hinged_service.errors import ServiceError, Unavailable
 from hinged_service.store import pending_predictions
 from hinged_service.store.connection import Connection
 from hinged_service.store.keys import ModelKeys
-from hinged_service.store.pending_predictions import KeepAnswer, KeepRefusal, PendingPredictions
+from hinged_service.store.pending_predictions import (
+    KeepAnswer,
+    KeepRefusal,
+    PendingPredictions,
+    words_of,
+)
+from hinged_service.store.transport.lane import Word
 from hinged_service.tasks import cancel
 from hinged_service.wire.dedup import features_digest
 from hinged_service.wire.events import Question
 
 __all__ = ["DelayedLabels"]
+
+_json = msgspec.json.Encoder().encode
 
 
 class DelayedLabels:
@@ -81,10 +89,10 @@ class DelayedLabels:
         self.in_use = True
         if self._pending is None:
             self._pending = PendingPredictions(self._connection, self._keys)
-        words: list[str] = []
+        words: list[Word] = []
         for question, x, label in zip(questions, sent, labels, strict=True):
             if question.id is not None:
-                words += question.id, features_digest(question.x), x, _json(label)
+                words += words_of(question.id, features_digest(question.x), x, _json(label))
         self._pending.keep(words, self._timeout_s, answer)
 
     def expire_soon(self) -> None:
@@ -115,7 +123,3 @@ class DelayedLabels:
     async def aclose(self) -> None:
         """Stop the expiry under way."""
         await cancel(self._expiry)
-
-
-def _json(value: Any) -> str:
-    return msgspec.json.encode(value).decode()

@@ -172,7 +172,7 @@ local skip, refused = {}, {}
 local joined, settled, early, early_labels = {}, {}, {}, {}
 local unreadable = {}
 local too_late, unknown, repeated, conflicting = 0, 0, 0, 0
-local space = ring and ring.early and free_slots(meta, ring) or 0
+local space = ring and ring.early and ring.free or 0
 
 -- Take the events of one caller, of which the first is number `first` of the payload. If one of
 -- them cannot be taken, none is: return its index, why, whether it is a label. Until then all

@@ -4,9 +4,11 @@
 --
 -- KEYS 1 meta  2 log  3 followers  4 seen:0  5 seen:1  6… the ring's slots
 -- ARGV 1 model uid
---      2 callers (msgpack): per caller a flat list of (id, digest of the features, features as
---        JSON, predicted label as JSON)
---      3 a name for this request: sent again, it gets the same answers
+--      2 a name for this request: sent again, it gets the same answers
+--      3 callers (msgpack): per caller its number of predictions
+--      4… of all predictions: first their ids; then the beginnings of the values that the ring
+--        keeps, which are msgpack of an array of four, the digest of the features, and these as
+--        JSON; then their predicted labels as JSON
 --
 -- Replies: gone | ok, per caller 0 if it was kept, else a pair: index of the first prediction
 --   that was not, and a KeepRefusal
@@ -16,7 +18,10 @@
 
 local KeepRefusal = {OTHER_FEATURES = 1, LABELLED = 2, TOO_MANY_WAIT = 3, WAITED_TOO_LONG = 4}
 local meta, log, followers = KEYS[1], KEYS[2], KEYS[3]
-local uid = ARGV[1]
+local uid, request = ARGV[1], ARGV[2]
+local IDS = 3 -- the words before the ids
+local total = (#ARGV - IDS) / 3
+local BEGINNINGS, LABELS = IDS + total, IDS + 2 * total
 if redis.call('HEXISTS', followers, uid) == 0 then return {'gone'} end
 if redis.call('HEXISTS', meta, 'last') == 0 then error({err = 'STREAMLOST meta'}) end
 local now = redis.call('TIME')
@@ -25,18 +30,16 @@ local slots = {}
 for i = 1, SLOTS do slots[i] = KEYS[5 + i] end
 local ring = ring_of(meta)
 turn(meta, slots, ring, now_ms)
-local left = free_slots(meta, ring)
-local request = ARGV[3]
 
--- Look up ids in the ring, and whether they were seen.
-local function known(ids)
+-- Look up all ids in the ring, and whether they were seen.
+local function known()
   local found, seen = {}, {}
-  for from = 1, #ids, CHUNK do
-    local some = {unpack(ids, from, math.min(from + CHUNK - 1, #ids))}
-    local waiting = waiting_of(slots, ring, some)
-    local now_seen = redis.call('HMGET', KEYS[4], unpack(some))
-    local seen_before = redis.call('HMGET', KEYS[5], unpack(some))
-    for i = 1, #some do
+  for from = 1, total, CHUNK do
+    local ids = {unpack(ARGV, IDS + from, IDS + math.min(from + CHUNK - 1, total))}
+    local waiting = waiting_of(slots, ring, ids)
+    local now_seen = redis.call('HMGET', KEYS[4], unpack(ids))
+    local seen_before = redis.call('HMGET', KEYS[5], unpack(ids))
+    for i = 1, #ids do
       found[from + i - 1] = waiting[i]
       seen[from + i - 1] = now_seen[i] or seen_before[i]
     end
@@ -44,99 +47,99 @@ local function known(ids)
   return found, seen
 end
 
--- The first prediction that a model served for an id is the one that counts.
-local function note_served(served, model, y)
-  for i = 1, #served, 2 do
-    if served[i] == model then return end
+local endings = {}
+
+-- The value of prediction i as one that waits from now on.
+local function value_of(i)
+  local label = ARGV[LABELS + i]
+  local ending = endings[label]
+  if not ending then
+    ending = cmsgpack.pack(now_ms, {uid, label})
+    endings[label] = ending
   end
-  served[#served + 1] = model
-  served[#served + 1] = y
+  return ARGV[BEGINNINGS + i] .. ending
+end
+
+-- The digest of the features of prediction i.
+local function digest_of(i) return string.sub(ARGV[BEGINNINGS + i], 3, 16) end
+
+-- The first prediction that a model served for an id is the one that counts.
+local function note_served(served, label)
+  for i = 1, #served, 2 do
+    if served[i] == uid then return end
+  end
+  served[#served + 1] = uid
+  served[#served + 1] = label
+end
+
+local found, seen = known()
+local kept = {} -- by id the first prediction of this request that is kept
+local fresh, changed, early, mended = {}, {}, {}, {}
+
+-- Keep prediction i together with those before it, or return why not.
+local function keep(i)
+  local id, digest, before = ARGV[IDS + i], digest_of(i), found[i]
+  if kept[id] then
+    return digest_of(kept[id]) ~= digest and KeepRefusal.OTHER_FEATURES or nil
+  elseif not before then
+    if seen[i] then return KeepRefusal.LABELLED end
+    if #fresh / 2 >= ring.free then return KeepRefusal.TOO_MANY_WAIT end
+    fresh[#fresh + 1] = id
+    fresh[#fresh + 1] = value_of(i)
+  elseif string.sub(before[1], 1, 1) == 'L' then
+    return string.sub(before[1], 30) ~= request and KeepRefusal.LABELLED or nil
+  elseif before[2] == oldest(ring) then
+    return KeepRefusal.WAITED_TOO_LONG
+  elseif is_early(before[1]) then
+    early[#early + 1] = {id, before[1], before[2], cmsgpack.unpack(value_of(i))}
+  else
+    local waiting = prediction_in(before[1])
+    if not waiting then -- damaged, it is replaced
+      mended[#mended + 1] = {id, before[2], string.sub(before[1], 1, 1) == 'E'}
+      changed[#changed + 1] = {id, before[2], value_of(i)}
+    elseif waiting[1] ~= digest then
+      return KeepRefusal.OTHER_FEATURES
+    else
+      note_served(waiting[4], ARGV[LABELS + i])
+      changed[#changed + 1] = {id, before[2], cmsgpack.pack(waiting)}
+    end
+  end
+  kept[id] = i
+end
+
+-- Take back what was kept of the predictions from one to another.
+local function take_back(from, to, sizes)
+  for i = from, to do
+    local id = ARGV[IDS + i]
+    if kept[id] and kept[id] >= from then kept[id] = nil end
+  end
+  for list, size in pairs(sizes) do
+    for i = #list, size + 1, -1 do list[i] = nil end
+  end
 end
 
 local answers = {}
-local fresh, changed, early = {}, {}, {}
-local mended = {}
-local added = 0
-local callers = cmsgpack.unpack(ARGV[2])
-local all = {}
-for _, caller in ipairs(callers) do
-  for i = 1, #caller, 4 do all[#all + 1] = caller[i] end
-end
-local found, seen = known(all)
 local first = 0
-for number, caller in ipairs(callers) do
-  local answer = 0
-  local mine, mine_changed, mine_early, mine_served, mine_mended = {}, {}, {}, {}, {}
-  local count = 0
-  for k = 1, #caller / 4 do
-    local at = 4 * k - 3
-    local id, digest, x, y = caller[at], caller[at + 1], caller[at + 2], caller[at + 3]
-    local before = found[first + k]
-    local waiting = fresh[id] or mine[id] or changed[id] and changed[id][1]
-    local joined = early[id] or mine_early[id]
-    local why
-    if joined then
-      if joined[3][1] ~= digest then why = KeepRefusal.OTHER_FEATURES end
-    elseif waiting then
-      if waiting[1] ~= digest then why = KeepRefusal.OTHER_FEATURES end
-    elseif before then
-      local kind = string.sub(before[1], 1, 1)
-      if kind == 'L' then
-        if string.sub(before[1], 30) ~= request then why = KeepRefusal.LABELLED end
-      elseif before[2] == oldest(ring) then
-        why = KeepRefusal.WAITED_TOO_LONG
-      elseif is_early(before[1]) then
-        mine_early[id] = {before[1], before[2], {digest, x, now_ms, {uid, y}}}
-      else
-        waiting = prediction_in(before[1])
-        if not waiting then -- damaged, it is replaced
-          waiting = {digest, x, now_ms, {}}
-          mine_mended[#mine_mended + 1] = {id, before[2], kind == 'E'}
-        end
-        if waiting[1] ~= digest then
-          why = KeepRefusal.OTHER_FEATURES
-        else
-          mine_changed[id] = {waiting, before[2]}
-        end
-      end
-    elseif seen[first + k] then
-      why = KeepRefusal.LABELLED
-    elseif count + added >= left then
-      why = KeepRefusal.TOO_MANY_WAIT
-    else
-      mine[id] = {digest, x, now_ms, {uid, y}}
-      count = count + 1
-    end
+for number, count in ipairs(cmsgpack.unpack(ARGV[3])) do
+  local sizes = count > 1
+    and {[fresh] = #fresh, [changed] = #changed, [early] = #early, [mended] = #mended}
+  answers[number] = 0
+  for k = 1, count do
+    local why = keep(first + k)
     if why then
-      answer = {k - 1, why}
+      answers[number] = {k - 1, why}
+      if k > 1 then take_back(first + 1, first + k - 1, sizes) end
       break
     end
-    if waiting then mine_served[#mine_served + 1] = {waiting[4], y} end
   end
-  first = first + #caller / 4
-  answers[number] = answer
-  if answer == 0 then
-    for _, one in ipairs(mine_mended) do mended[#mended + 1] = one end
-    for _, served in ipairs(mine_served) do note_served(served[1], uid, served[2]) end
-    added = added + count
-    for id, value in pairs(mine) do fresh[id] = value end
-    for id, value in pairs(mine_changed) do changed[id] = value end
-    for id, value in pairs(mine_early) do early[id] = value end
-  end
+  first = first + count
 end
 
-local key = slots[ring.slot + 1]
-local words = {}
-for id, value in pairs(fresh) do
-  words[#words + 1] = id
-  words[#words + 1] = cmsgpack.pack(value)
+for i = 1, #fresh, 2 * CHUNK do
+  redis.call('HSET', slots[ring.slot + 1],
+    unpack(fresh, i, math.min(i + 2 * CHUNK - 1, #fresh)))
 end
-for i = 1, #words, 2 * CHUNK do
-  redis.call('HSET', key, unpack(words, i, math.min(i + 2 * CHUNK - 1, #words)))
-end
-for id, value in pairs(changed) do
-  redis.call('HSET', slots[value[2] + 1], id, cmsgpack.pack(value[1]))
-end
+for _, one in ipairs(changed) do redis.call('HSET', slots[one[2] + 1], one[1], one[3]) end
 for _, one in ipairs(mended) do
   forget_unreadable(meta, one[1])
   if one[3] then -- a damaged early label became a prediction that waits
@@ -145,25 +148,24 @@ for _, one in ipairs(mended) do
     redis.call('HINCRBY', meta, 'waiting', 1)
   end
 end
+local added = #fresh / 2
 if added > 0 then
   enter(meta, ring, now_ms)
   redis.call('HINCRBY', meta, 'waiting:' .. ring.slot, added)
   redis.call('HINCRBY', meta, 'waiting', added)
 end
-if next(early) then
+if #early > 0 then
   local events, joined, marked = {}, {}, {}
-  local order = {}
-  for id in pairs(early) do order[#order + 1] = id end
-  table.sort(order)
-  for i, id in ipairs(order) do
-    local value = early[id]
-    local digest = value[3][1] .. string.sub(value[1], 2, 15)
-    events[i] = string.sub(value[1], 16)
-    joined[i] = joined_text(i - 1, value[3], true)
+  table.sort(early, function(a, b) return a[1] < b[1] end)
+  for i, one in ipairs(early) do
+    local id, label, slot, prediction = unpack(one)
+    local digest = prediction[1] .. string.sub(label, 2, 15)
+    events[i] = string.sub(label, 16)
+    joined[i] = joined_text(i - 1, prediction, true)
     marked[#marked + 1] = id
     marked[#marked + 1] = digest
-    redis.call('HSET', slots[value[2] + 1], id, 'L' .. digest .. request)
-    claim(meta, ring, value[2])
+    redis.call('HSET', slots[slot + 1], id, 'L' .. digest .. request)
+    claim(meta, ring, slot)
   end
   local payload = '[' .. table.concat(events, ',') .. ']'
   append_entry(meta, log, redis.call('HMGET', meta, 'last', 'chain', 'bytes', 'count'),
@@ -173,7 +175,5 @@ if next(early) then
     'generation_ids', 'seen_ms', 'seen_ids'), marked, now_ms)
   redis.call('HINCRBY', meta, 'labels_joined', #events)
 end
-local predicted = added
-for _ in pairs(early) do predicted = predicted + 1 end
-if predicted > 0 then redis.call('HINCRBY', meta, 'predicted', predicted) end
+if added + #early > 0 then redis.call('HINCRBY', meta, 'predicted', added + #early) end
 return {'ok', answers}

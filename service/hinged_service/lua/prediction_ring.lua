@@ -12,12 +12,14 @@
 
 local SLOTS = 8
 
--- The ring, from the stream's meta.
+-- The ring, from the stream's meta; `free` is the number of predictions and early labels that may
+-- still be added.
 local function ring_of(meta)
   local r = redis.call('HMGET', meta, 'slot', 'slot_start', 'wait_ms', 'max_waiting', 'retiring',
-    'early')
+    'early', 'waiting', 'early_waiting')
   return {slot = tonumber(r[1] or 0), start = tonumber(r[2]), wait = tonumber(r[3] or 86400000),
-    most = tonumber(r[4] or 100000), retiring = r[5], early = r[6] == '1'}
+    free = tonumber(r[4] or 100000) - tonumber(r[7] or 0) - tonumber(r[8] or 0),
+    retiring = r[5], early = r[6] == '1'}
 end
 
 -- The slot that has expired.
@@ -42,10 +44,12 @@ local function turn(meta, slots, ring, now_ms)
     redis.call('HDEL', meta, 'waiting:' .. late, 'early:' .. late)
     if early > 0 then
       redis.call('HINCRBY', meta, 'early_waiting', -early)
+      ring.free = ring.free + early
       redis.call('HINCRBY', meta, 'labels_unclaimed', early)
     end
     if waiting > 0 then
       redis.call('HINCRBY', meta, 'waiting', -waiting)
+      ring.free = ring.free + waiting
       if redis.call('HEXISTS', meta, 'default') == 1 then
         ring.retiring = tostring(late)
         redis.call('HSET', meta, 'retiring', late, 'cursor', '0', 'retiring_left', waiting,
@@ -115,12 +119,6 @@ end
 -- Whether an id's value is a sound label that came before its prediction.
 local function is_early(value)
   return string.sub(value, 1, 1) == 'E' and type(decoded(string.sub(value, 16))) == 'table'
-end
-
--- The number of predictions and early labels that may still be added.
-local function free_slots(meta, ring)
-  local n = redis.call('HMGET', meta, 'waiting', 'early_waiting')
-  return ring.most - tonumber(n[1] or 0) - tonumber(n[2] or 0)
 end
 
 -- An early label, which waited in a slot, has its event.

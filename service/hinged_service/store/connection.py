@@ -34,6 +34,7 @@ __all__ = ["Connection"]
 logger = logging.getLogger(__name__)
 
 _CHECK_WRITABLE = load("check_writable")
+_SHARED_BYTES = 2**16
 _TOPOLOGIES: dict[str, Callable[[Address, int, float], Topology]] = {
     "one": Standalone,
     "sentinel": Sentinels,
@@ -190,6 +191,7 @@ class Connection:
         keys: list[str],
         *args: Word,
         changes: bool = False,
+        size: int = 0,
         timeout_s: float | None = None,
     ) -> tuple[Any, Seen]:
         """Run a script as `run` does, its connection shared with all others that come this way.
@@ -200,12 +202,18 @@ class Connection:
             As for `run`.
         changes
             Whether the script may change the stream.
+        size
+            Bytes of what is sent, about; many go over a connection of their own, since on this one
+            they would keep other models waiting.
 
         Returns
         -------
         The reply, and up to when what it tells of the stream is known to hold.
 
         """
+        if size > _SHARED_BYTES:
+            seen = Seen(Pulse(asyncio.get_running_loop().time()))
+            return await self.run(script, keys, *args, timeout_s=timeout_s), seen
         key, rest, share = keys[0], (len(keys), *keys, *args), self._servers.share
         try:
             async with asyncio.timeout(self._timeout_s if timeout_s is None else timeout_s):
@@ -220,6 +228,25 @@ class Connection:
         if self._answering.lost:
             self._answering.answered()
         return found
+
+    def begin(
+        self, script: Script, keys: list[str], *args: Word, size: int
+    ) -> asyncio.Future[tuple[Any, Seen]]:
+        """Begin what `share` does for a script that may change the stream; parameters as there.
+
+        Returns
+        -------
+        The result to come, without a task of its own if the connection is there. After any error
+        the script may or may not have run: what `share` raises if it is asked next tells more.
+
+        """
+        if size > _SHARED_BYTES:
+            return asyncio.ensure_future(self.share(script, keys, *args, changes=True, size=size))
+        command = ("EVALSHA", script.sha, len(keys), *keys, *args)
+        sent = asyncio.ensure_future(self._servers.share(keys[0], command, True))
+        timer = asyncio.get_running_loop().call_later(self._timeout_s, sent.cancel)
+        sent.add_done_callback(lambda _: timer.cancel())
+        return sent
 
     def look(self, pulse: Pulse, key: str, field: str) -> asyncio.Task[None]:
         """Return a look at a field where `share` asks, which brings the pulse of that server on.

@@ -40,7 +40,6 @@ _NOTE_DAMAGE = load("note_damage")
 _PACK = msgspec.msgpack.Encoder()
 _NONE: frozenset[int] = frozenset()
 _LETTERS_AT_ONCE = 500
-_SHARED_BYTES = 2**16  # a larger batch would keep those of other models waiting
 _ENTRIES_AT_ONCE = 64
 _BYTES_AT_ONCE = 2**18
 _NO_ENTRY = (LookupError, ValueError, msgspec.MsgspecError)
@@ -122,13 +121,9 @@ class EventLog:
             *(() if span is None else (*span[:3], _PACK.encode(span[3:7]))),
             *(() if span is None or not span.note else (span.note,)),
         )
-        if len(batch.payload) > _SHARED_BYTES:
-            seen = Seen(Pulse(asyncio.get_running_loop().time()))
-            reply = await self._connection.run(_APPEND, keys, *args, timeout_s=timeout_s)
-        else:
-            reply, seen = await self._connection.share(
-                _APPEND, keys, *args, changes=True, timeout_s=timeout_s
-            )
+        reply, seen = await self._connection.share(
+            _APPEND, keys, *args, changes=True, size=len(batch.payload), timeout_s=timeout_s
+        )
         kind = reply[0].decode()
         if kind == "moved":
             return Appended("moved", offset=reply[1].decode())

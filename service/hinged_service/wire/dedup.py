@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from hinged.kernel import packed_features
 from hinged_service.wire.events import Event, is_label
 
 __all__ = ["features_digest", "label_digest", "mark"]
@@ -42,7 +43,7 @@ def mark(index: int, event: Event) -> tuple[int, int, str, str]:
 
 def features_digest(x: Mapping[str, Any]) -> str:
     """Return 14 hex digits that distinguish the features of two events."""
-    return _digest(dict(x))
+    return _digest_of(packed_features(x) or _PACK.encode(dict(x)))
 
 
 def label_digest(y: Any) -> str:
@@ -59,4 +60,8 @@ def _label_digests(y: Any, w: float) -> str:
 
 
 def _digest(value: Any) -> str:
-    return hashlib.sha1(_PACK.encode(value), usedforsecurity=False).hexdigest()[:14]
+    return _digest_of(_PACK.encode(value))
+
+
+def _digest_of(packed: bytes) -> str:
+    return hashlib.sha1(packed, usedforsecurity=False).hexdigest()[:14]

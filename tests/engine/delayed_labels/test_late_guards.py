@@ -22,18 +22,13 @@ CASES: list[tuple[Any, str, str, str, Scenario]] = [
         ),
     ),
     (
-        *(
-            pending_predictions,
-            "_KEEP",
-            "local joined = early[id] or mine_early[id]",
-            "local joined",
-        ),
+        *(pending_predictions, "_KEEP", "if kept[id] then", "if false then"),
         lambda new, _: (
             test_answers.test_one_array_predicts_an_early_labels_id_with_one_set_of_features(new)
         ),
     ),
     (
-        *(pending_predictions, "_KEEP", "elseif seen[first + k] then", "elseif false then"),
+        *(pending_predictions, "_KEEP", "if seen[i] then", "if false then"),
         lambda new, _: test_answers.test_an_event_learned_whole_is_not_predicted_under_its_id(new),
     ),
     (
@@ -50,7 +45,7 @@ CASES: list[tuple[Any, str, str, str, Scenario]] = [
         test_answers.test_early_labels_are_bounded_and_forgotten,
     ),
     (
-        *(pending_predictions, "_KEEP", "claim(meta, ring, value[2])", ""),
+        *(pending_predictions, "_KEEP", "request)\n    claim(meta, ring, slot)", "request)"),
         test_at_once.test_predictions_race_their_early_labels,
     ),
 ]

@@ -64,7 +64,7 @@ from hinged.kernel.pure.probabilities import (
     log_probabilities,
     softmax,
 )
-from hinged.kernel.pure.reader import read_events
+from hinged.kernel.pure.reader import packed_features, read_events, sent_text
 from hinged.kernel.pure.rules import (
     LARGEST,
     RULES,
@@ -172,6 +172,7 @@ __all__ = [
     "mixed",
     "next_bet",
     "norm_of",
+    "packed_features",
     "penalised",
     "pool_event",
     "pooled",
@@ -191,6 +192,7 @@ __all__ = [
     "scaled_now",
     "scores_at_once",
     "scores_of",
+    "sent_text",
     "served_scores",
     "set_mark",
     "shrunk_dot",

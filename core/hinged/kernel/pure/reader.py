@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
-__all__ = ["read_events"]
+__all__ = ["packed_features", "read_events", "sent_text"]
 
 T = TypeVar("T")
 
@@ -31,5 +31,21 @@ def read_events(
     labelled
         Whether events have labels; without these, `kind` is given features and id.
 
+    """
+    return None
+
+
+def packed_features(x: Mapping[str, Any]) -> bytes | None:
+    """Return features as MessagePack, sorted by the bytes of their names, each value a double.
+
+    It is `None` for features that are not of `read_events`, thus always in this version.
+    """
+    return None
+
+
+def sent_text(x: Mapping[str, Any], text: bytes) -> bytes | None:
+    """Return the JSON of features as it stands in the text that they were read from.
+
+    It is `None` for features that are not of `read_events`, thus always in this version.
     """
     return None

@@ -123,7 +123,7 @@ async def _keep(
     """Keep predictions until their labels come; refuse those that cannot be."""
     kept = [i for i in kept if type(answers[i]) is PredictedLine]
     try:
-        sent = [sent_features(batch.texts[i], many=False)[0] for i in kept]
+        sent = [sent_features([batch.items[i]], batch.texts[i], many=False)[0] for i in kept]
         labels = [answers[i].y for i in kept]
         await live_model.delayed.keep([batch.items[i] for i in kept], sent, labels)
     except (Conflict, Expired) as refused:
