@@ -11,6 +11,7 @@ __all__ = [
     "Detail",
     "Expired",
     "Forbidden",
+    "GoneWithEvents",
     "Malformed",
     "ModelGone",
     "NotFound",
@@ -186,3 +187,18 @@ class ModelGone(ServiceError):
         self, detail: str = "The model was deleted. Create it again, or use another one."
     ) -> None:
         super().__init__(detail)
+
+
+class GoneWithEvents(NotFound):
+    """The model was deleted when its log may have had events without an id already.
+
+    They are not sent again: other models may follow the stream.
+    """
+
+    title = "Model gone"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The model was deleted while it learned. Its stream may have the events: if you send "
+            "them again, other models may learn those without an id twice."
+        )

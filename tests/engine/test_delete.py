@@ -3,14 +3,24 @@
 import asyncio
 import contextlib
 import json
+from typing import Any
 
 import pytest
 import redis
 
 import hinged
-from hinged_service.errors import Conflict, ModelGone, NotFound, ServiceError, SetAside
+from hinged_service.errors import (
+    Conflict,
+    GoneWithEvents,
+    ModelGone,
+    NotFound,
+    ServiceError,
+    SetAside,
+    Unavailable,
+)
 from hinged_service.model.index_entry import IndexEntry
 from hinged_service.store import followers, index, snapshot_reader, snapshot_writer
+from hinged_service.store.log import EventLog
 from hinged_service.wire.codec import DamagedState
 from tests.support.engine import (
     PERCEPTRON,
@@ -100,6 +110,36 @@ async def test_one_of_two_followers_is_deleted_and_the_other_keeps_the_stream(
     assert leaked_keys(db, "m") == []
     await one.lifecycle.delete("other")
     assert list(db.scan_iter()) == []
+
+
+@pytest.mark.parametrize("named", [True, False])
+async def test_events_of_a_model_that_goes_while_they_are_logged_are_learned_once(
+    redis_url: str, db: redis.Redis, monkeypatch: pytest.MonkeyPatch, named: bool
+) -> None:
+    """The answer of the append is lost, and the model deleted and made again meanwhile."""
+    append = EventLog.append
+    async with worker(redis_url) as one, worker(redis_url) as two:
+        await one.create("m")
+        await one.create("other", stream="m")
+        await two.open("other")
+
+        async def lost(log: EventLog, *args: Any) -> None:
+            await append(log, *args)
+            monkeypatch.undo()
+            await two.lifecycle.delete("m")
+            await two.create("m", stream="m")
+            raise Unavailable("The answer was lost.")
+
+        monkeypatch.setattr(EventLog, "append", lost)
+        x: Any = event(0) if named else {k: v for k, v in event(0).items() if k != "id"}
+        if named:
+            await one.learn("m", x)
+        else:
+            with pytest.raises(GoneWithEvents):
+                await one.learn("m", x)
+        assert (await two.read("other")).state.events == 1
+        assert (await one.read("other")).state.events == 1
+        assert (await one.open("m")).status.caught_up
 
 
 async def test_create_delete_and_recreate_under_load_never_mix_two_models(

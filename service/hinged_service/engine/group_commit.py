@@ -27,7 +27,7 @@ from hinged_service.engine.write_queue import (
     batch_of,
     fail,
 )
-from hinged_service.errors import ModelGone, ServiceError, SetAside, Unavailable
+from hinged_service.errors import GoneWithEvents, ModelGone, ServiceError, SetAside, Unavailable
 from hinged_service.model.results import Result
 from hinged_service.retry import RETRY_S
 from hinged_service.store.log_types import Appended, Batch, Span
@@ -58,8 +58,8 @@ class GroupCommit:
     """
 
     __slots__ = (
-        *("_delayed", "_ended_by", "_follower", "_loop", "_observer", "_producer", "_queue"),
-        *("_readers", "_redis_timeout_s", "_sequence", "_snapshots", "_status", "_task"),
+        *("_delayed", "_ended_by", "_follower", "_logged", "_loop", "_observer", "_producer"),
+        *("_queue", "_readers", "_redis_timeout_s", "_sequence", "_snapshots", "_status", "_task"),
         *("_timeout_s",),
     )
 
@@ -84,6 +84,7 @@ class GroupCommit:
         self._readers: list[asyncio.Future[None]] = []
         self._task: asyncio.Task[None] | None = None
         self._ended_by: ServiceError | None = None
+        self._logged = False  # of the batch under way: whether the log may have it
         self._loop = asyncio.get_running_loop()
         self._timeout_s = settings.append_timeout_ms / 1000
         self._redis_timeout_s = settings.redis_timeout_ms / 1000
@@ -220,7 +221,7 @@ class GroupCommit:
         if isinstance(error, SetAside):
             self._end(Status.SET_ASIDE)
             self._log_set_aside(error.detail)
-        elif isinstance(error, ModelGone):
+        elif isinstance(error, (ModelGone, GoneWithEvents)):
             self._end(Status.GONE)
         elif isinstance(error, ServiceError):
             if self._status.caught_up:
@@ -252,6 +253,14 @@ class GroupCommit:
         )
 
     async def _commit(self, taken: list[PendingWrite]) -> None:
+        try:
+            await self._append(taken)
+        except ModelGone:  # a caller begins again, with the model that has the name by then
+            if self._logged and _may_count_twice(taken):
+                raise GoneWithEvents from None
+            raise
+
+    async def _append(self, taken: list[PendingWrite]) -> None:
         first = taken[0]
         producer = f"{self._producer}.{self._follower.entry.uid}"
         batch = batch_of(producer, next(self._sequence), taken)
@@ -261,7 +270,9 @@ class GroupCommit:
         began_s = perf_counter()  # the loop's clock stands still between its rounds
         # The first caller waits the shortest; the model's own long work is no fault of Redis.
         deadline_s = max(first.deadline_s, self._follower.worked_until_s + self._timeout_s)
+        self._logged = False
         reply = await self._send(batch, deadline_s)
+        self._logged = self._logged or reply.kind != "moved"
         self._observer.appended(perf_counter() - began_s, len(events))
         if reply.skip and not (first.span and first.span.door):  # else the script counts them
             self._count_duplicates(batch, reply)
@@ -341,6 +352,7 @@ class GroupCommit:
                     min(deadline_s - self._loop.time(), self._redis_timeout_s),
                 )
             except Unavailable:
+                self._logged = True  # for all that is known here
                 if self._loop.time() + RETRY_S >= deadline_s:
                     raise
                 await asyncio.sleep(RETRY_S)
@@ -370,6 +382,11 @@ class GroupCommit:
                 if EntryId.of(follower.replica.stored) >= damaged:
                     return
         await follower.give_up(reply)
+
+
+def _may_count_twice(taken: list[PendingWrite]) -> bool:
+    """Tell whether any of the events would be learned again if they were sent again."""
+    return any(event.id is None for write in taken if write.span is None for event in write.events)
 
 
 def _resolve(readers: list[asyncio.Future[None]]) -> None:
