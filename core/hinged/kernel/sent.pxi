@@ -35,7 +35,10 @@ cdef class Sorted:
         return (
             self.known is x.reading.known
             and self.count == x.count
-            and memcmp(self.names, x.reading.names + x.names_at, x.count * sizeof(PyObject *)) == 0
+            and (
+                x.count == 0
+                or memcmp(self.names, x.reading.names + x.names_at, x.count * sizeof(PyObject *)) == 0
+            )
         )
 
     cdef int take(self, ReadFeatures x) except -1:
@@ -44,7 +47,8 @@ cdef class Sorted:
         self.known = x.reading.known
         self.names = <PyObject **>wider(NULL, x.count * sizeof(PyObject *) + 1)
         self.items = <Named *>wider(NULL, x.count * sizeof(Named) + 1)
-        memcpy(self.names, x.reading.names + x.names_at, x.count * sizeof(PyObject *))
+        if x.count:
+            memcpy(self.names, x.reading.names + x.names_at, x.count * sizeof(PyObject *))
         for i in range(x.count):
             item = &self.items[i]
             item.text = PyUnicode_AsUTF8AndSize(<object>self.names[i], &item.size)
