@@ -13,6 +13,7 @@ from hinged_service.errors import Conflict, NotFound, SetAside
 from hinged_service.store import followers, snapshot_writer
 from hinged_service.store.keys import StreamKeys
 from hinged_service.wire import codec
+from hinged_service.wire.progress import Progress
 from tests.support.engine import (
     Worker,
     event,
@@ -289,8 +290,12 @@ async def test_a_model_whose_snapshot_and_log_are_gone_goes_on_from_a_checkpoint
                 await each.open("m")
         with pytest.raises(NotFound):
             await after.lifecycle.repair("m", "none")
-        await after.lifecycle.repair("m", "kept")
+        told: list[Progress] = []
+        await after.lifecycle.repair("m", "kept", tell=told.append)
         assert await after.state("m") == kept
+        assert {one.step for one in told} == {"read", "write"}
+        assert {one.total for one in told} == {len(kept["weights"])}
+        assert all(0 <= one.done <= one.total for one in told)
         await after.learn("m", event(7))
         another.registry.try_again(keys.uid)
         assert await another.state("m") == await after.state("m")

@@ -15,7 +15,7 @@ import pytest
 import redis
 
 from hinged_service.engine.live_model import LiveModel
-from hinged_service.engine.parked import ParkedModels
+from hinged_service.engine.parked_models import ParkedModels
 from hinged_service.errors import NotFound
 from hinged_service.model.state_codec import state_scalars
 from hinged_service.wire.decoding import parse_events

@@ -31,7 +31,7 @@ from hinged.kernel import pure
 include "numbers.pxi"
 include "names.pxi"
 include "reader.pxi"
-include "sent.pxi"
+include "read_features.pxi"
 include "event.pxi"
 include "tables.pxi"
 include "storage.pxi"

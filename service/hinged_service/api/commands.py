@@ -130,6 +130,7 @@ def router(settings: LimitSettings) -> APIRouter:
         "/repair",
         summary="Repair the log of the model",
         responses=problems_for({409: "The log does not reach back to the model's snapshot."}),
+        openapi_extra=progress_answer(200),
     )
     async def repair(
         request: Request,
@@ -152,7 +153,8 @@ def router(settings: LimitSettings) -> APIRouter:
         stays as it is. With a checkpoint, a model whose snapshot is lost goes on from that at the
         end of the log; the events in between are not learned again.
         """
-        done = await lifecycle_of(request).repair(model, checkpoint, reach_of(request))
+        tell = tell_of(request.scope)
+        done = await lifecycle_of(request).repair(model, checkpoint, reach_of(request), tell)
         return Repaired(tuple(done.removed), tuple(done.passed_over), tuple(done.records))
 
     return routes

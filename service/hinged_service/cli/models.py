@@ -367,8 +367,8 @@ def repair(
 
     hinged repair mail --checkpoint monday
     """
-    with progress("repairing"):
-        done = session.client.repair(name, checkpoint)
+    with progress("repairing") as bar:
+        done = session.client.repair(name, checkpoint, progress=bar.step)
     shown = {"model": name, **msgspec.to_builtins(done)}
     text = f"{len(done.removed)} entries removed, {len(done.passed_over)} skipped."
     text += "".join(f"\nRemoved: {one}." for one in done.records)

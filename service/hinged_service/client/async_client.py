@@ -580,7 +580,9 @@ class AsyncClient:
         path = calls.model_path(name, "/upgrade")
         return await self.send(Call("POST", path, reader(Upgraded), long=True, tell=progress))
 
-    async def repair(self, name: str, checkpoint: str | None = None) -> Repaired:
+    async def repair(
+        self, name: str, checkpoint: str | None = None, *, progress: Tell | None = None
+    ) -> Repaired:
         """Remove entries of a model's log that are no part of it, and pass over damaged ones.
 
         Parameters
@@ -588,6 +590,8 @@ class AsyncClient:
         checkpoint
             Name or uid of a checkpoint from which a model goes on whose snapshot is lost, and whose
             log does not reach back; the events after that are not learned again.
+        progress
+            As in `import_model`: the weights of the checkpoint are read and written.
 
         Raises
         ------
@@ -600,7 +604,9 @@ class AsyncClient:
         """
         path = calls.model_path(name, "/repair")
         query = calls.query(checkpoint=checkpoint)
-        return await self.send(Call("POST", path, reader(Repaired), query, long=True))
+        return await self.send(
+            Call("POST", path, reader(Repaired), query, long=True, tell=progress)
+        )
 
     async def make_checkpoint(
         self, name: str, checkpoint: str | None = None, *, progress: Tell | None = None

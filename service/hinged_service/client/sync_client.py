@@ -354,11 +354,13 @@ class Client:
         path = calls.model_path(name, "/upgrade")
         return self.send(Call("POST", path, reader(Upgraded), long=True, tell=progress))
 
-    def repair(self, name: str, checkpoint: str | None = None) -> Repaired:
+    def repair(
+        self, name: str, checkpoint: str | None = None, *, progress: Tell | None = None
+    ) -> Repaired:
         """Remove entries of a model's log that are no part of it, and pass over damaged ones."""
         path = calls.model_path(name, "/repair")
         query = calls.query(checkpoint=checkpoint)
-        return self.send(Call("POST", path, reader(Repaired), query, long=True))
+        return self.send(Call("POST", path, reader(Repaired), query, long=True, tell=progress))
 
     def make_checkpoint(
         self, name: str, checkpoint: str | None = None, *, progress: Tell | None = None

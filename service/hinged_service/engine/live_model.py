@@ -23,7 +23,7 @@ from hinged_service.engine.freshness import Freshness
 from hinged_service.engine.group_commit import GroupCommit
 from hinged_service.engine.long_work import at_once, in_parts, result_in_parts
 from hinged_service.engine.model_checkpoints import ModelCheckpoints
-from hinged_service.engine.parked import Parked
+from hinged_service.engine.parked_models import Parked
 from hinged_service.engine.predictions import Answering, Predictions, checking
 from hinged_service.engine.refusals import COUNTED, refused_by_model
 from hinged_service.engine.replica import Replica, Watcher

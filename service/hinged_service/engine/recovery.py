@@ -52,11 +52,16 @@ class ModelRecovery(ModelDeletion):
         return done
 
     async def repair(
-        self, name: str, checkpoint: str | None = None, reach: Reach = EVERYTHING
+        self,
+        name: str,
+        checkpoint: str | None = None,
+        reach: Reach = EVERYTHING,
+        tell: Tell = silent,
     ) -> LogRepair:
         """Repair the index entry of a model, if that is damaged, and its log: see `engine.repair`.
 
-        With a checkpoint, a model whose snapshot is lost goes on from that.
+        With a checkpoint, a model whose snapshot is lost goes on from that; `tell` is told of the
+        weights that are read and written.
 
         Raises
         ------
@@ -79,13 +84,13 @@ class ModelRecovery(ModelDeletion):
         if isinstance(entry, Alias):
             meant = await self._registry.aliases.look_up(name, entry)
             reach.check(meant, f"the model that {name!r} points to")
-            return await self.repair(meant, checkpoint, reach)
+            return await self.repair(meant, checkpoint, reach, tell)
         if entry is None or entry.deleting or entry.base is None:
             raise NotFound(f"There is no model {name!r}.")
         if checkpoint is not None:
             found = await checkpoints.find(self._connection, StreamKeys(entry.stream), checkpoint)
             reach.check(found.model, f"the model of the checkpoint {checkpoint!r}")
-            await self._start_from(name, entry, checkpoint)
+            await self._start_from(name, entry, checkpoint, tell)
             return LogRepair([], [], [])
         try:
             done, uids = await repair(self._connection, self._settings, entry)
@@ -95,11 +100,11 @@ class ModelRecovery(ModelDeletion):
             self._registry.try_again(uid)
         return done
 
-    async def _start_from(self, name: str, entry: IndexEntry, checkpoint: str) -> None:
+    async def _start_from(self, name: str, entry: IndexEntry, checkpoint: str, tell: Tell) -> None:
         try:
             await self._registry.open(name)
         except SetAside:
-            await start_from_checkpoint(self._connection, self._settings, entry, checkpoint)
+            await start_from_checkpoint(self._connection, self._settings, entry, checkpoint, tell)
             self._registry.try_again(entry.uid)
         else:
             raise Conflict(

@@ -14,7 +14,7 @@ from hinged_service.engine.aliases import Aliases
 from hinged_service.engine.auto_promotion import Switching
 from hinged_service.engine.live_model import LiveModel
 from hinged_service.engine.lost_entries import recovered
-from hinged_service.engine.parked import ParkedModels
+from hinged_service.engine.parked_models import ParkedModels
 from hinged_service.errors import ModelGone, NotFound, SetAside, Unavailable
 from hinged_service.model.index_entry import Alias, IndexEntry
 from hinged_service.server.memory import give_back

@@ -73,8 +73,11 @@ async def save_full(
     snapshot: Snapshot,
     chunk: int,
     is_wanted: Callable[[], bool] = lambda: True,
+    tell: Tell = silent,
 ) -> Stored:
     """Store a whole snapshot, in chunks of `chunk` names and then all at once.
+
+    `tell` is told of the weights that are written.
 
     Raises
     ------
@@ -82,7 +85,7 @@ async def save_full(
         The snapshot was no longer wanted between two chunks; what was sent expires.
 
     """
-    both, counts = await stage_vectors(connection, keys, snapshot, chunk, is_wanted)
+    both, counts = await stage_vectors(connection, keys, snapshot, chunk, is_wanted, tell)
     reply = await connection.run(
         _FULL,
         [*keys.on.followed, keys.state, *both],
