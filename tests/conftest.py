@@ -26,6 +26,7 @@ from tests.support.proxy import Proxy
 from tests.support.redis_server import RedisServer, server_binaries
 from tests.support.running import running
 from tests.support.shared_service import client, model, new_model, service  # noqa: F401
+from tests.support.slow_service import slow  # noqa: F401
 
 Event = tuple[dict[str, float], bool]
 ON_BOTH = (

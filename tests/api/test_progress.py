@@ -12,17 +12,11 @@ import httpx
 import pytest
 
 from hinged_service.store import checkpoints
-from tests.support.slow_service import WEIGHTS, SlowService, slow_service
+from tests.support.slow_service import WEIGHTS, SlowService
 
 M = "/v1/models/m"
 LINES = {"accept": "application/x-ndjson"}
 names = itertools.count()
-
-
-@pytest.fixture(scope="module")
-def slow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SlowService]:
-    with slow_service(tmp_path_factory.mktemp("slow")) as made:
-        yield made
 
 
 @pytest.fixture

@@ -3,19 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 from tests.cli.conftest import at_a_terminal, run_hinged
-from tests.support.slow_service import SlowService, slow_service
-
-
-@pytest.fixture(scope="module")
-def slow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SlowService]:
-    with slow_service(tmp_path_factory.mktemp("slow")) as made:
-        yield made
+from tests.support.slow_service import SlowService
 
 
 def test_a_terminal_sees_the_steps_with_rate_and_time_left(

@@ -10,15 +10,9 @@ import pytest
 
 from hinged_service.client import AsyncClient, BadAnswer, Client, Conflict, Progress
 from hinged_service.client.progress import WatchedAnswer
-from tests.support.slow_service import WEIGHTS, SlowService, slow_service
+from tests.support.slow_service import WEIGHTS, SlowService
 
 names = itertools.count()
-
-
-@pytest.fixture(scope="module")
-def slow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SlowService]:
-    with slow_service(tmp_path_factory.mktemp("slow")) as made:
-        yield made
 
 
 @pytest.fixture

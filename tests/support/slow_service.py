@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
+import pytest
 import redis
 
 from tests.support.proxy import Proxy
@@ -14,7 +13,7 @@ from tests.support.redis_server import RedisServer
 from tests.support.running import running
 from tests.support.service import Service
 
-__all__ = ["WEIGHTS", "SlowService", "slow_service"]
+__all__ = ["WEIGHTS", "SlowService", "slow"]
 
 WEIGHTS = 2_000
 _NAMES_PER_COMMAND = 20
@@ -29,11 +28,11 @@ class SlowService:
     db: redis.Redis
 
 
-@contextlib.contextmanager
-def slow_service(folder: Path) -> Iterator[SlowService]:
+@pytest.fixture(scope="module")
+def slow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SlowService]:
     """Serve the model `m` with `WEIGHTS` weights; to read or write them takes 0.4 s at least."""
     with (
-        RedisServer(folder) as server,
+        RedisServer(tmp_path_factory.mktemp("slow")) as server,
         running(Proxy(server.port)) as proxy,
         Service(proxy.url, snapshot_chunk=_NAMES_PER_COMMAND) as service,
         service.client() as client,
