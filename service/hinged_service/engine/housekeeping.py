@@ -11,6 +11,7 @@ import itertools
 import logging
 import random
 from collections import defaultdict
+from collections.abc import Mapping
 
 from hinged_service.engine.lifecycle import ModelLifecycle
 from hinged_service.engine.lost_entries import put_back
@@ -28,12 +29,14 @@ __all__ = ["Housekeeping"]
 logger = logging.getLogger(__name__)
 
 _SWEEP_EVERY = 20  # rounds: what sweeps look for is rare, and each reads all of the index
-_SWEEPING_SHARE = 0.1
-"""The share of the time that sweeps may take, of many streams above all."""
+_SHARE = 0.1
+"""The share of the time that rounds may take, and that sweeps may: of many models above all."""
 _DICE = random.Random()  # noqa: S311 - spreads workers; the global one is its user's
 _NAMES_TOLD = 20
 _MODELS_AT_ONCE = 50
 """Models looked at within one turn of the loop."""
+_STREAMS_AT_ONCE = 20
+"""Streams read in one round trip."""
 _WATCH_S = 5.0
 """Time between two looks at the server's policy, persistence and replication, in seconds."""
 
@@ -63,17 +66,18 @@ class Housekeeping:
 
     async def _look_after(self) -> None:
         pause_s = self._settings.housekeeping_ms / 1000
-        loop, due_s = asyncio.get_running_loop(), 0.0
+        loop, due_s, took_s = asyncio.get_running_loop(), 0.0, 0.0
         watch_s = loop.time() + _WATCH_S
         for turn in itertools.count(1):
-            await asyncio.sleep(pause_s * _DICE.uniform(0.8, 1.2))
+            await asyncio.sleep(max(pause_s, took_s / _SHARE) * _DICE.uniform(0.8, 1.2))
+            began_s = loop.time()
             # A model saves as it learns; one that is not used any more has only this.
             for number, live_model in enumerate(list(self._registry.recent()), 1):
                 live_model.save_if_due()
                 live_model.delayed.expire_soon()
                 if number % _MODELS_AT_ONCE == 0:
                     await asyncio.sleep(0)
-            began_s = loop.time()
+            took_s, began_s = loop.time() - began_s, loop.time()
             if began_s >= watch_s:
                 watch_s = began_s + _WATCH_S
                 with contextlib.suppress(ServiceError):  # told there
@@ -81,7 +85,7 @@ class Housekeeping:
             if turn % _SWEEP_EVERY == 0 and began_s >= due_s:
                 try:
                     await self.sweep()
-                    due_s = began_s + (loop.time() - began_s) / _SWEEPING_SHARE
+                    due_s = began_s + (loop.time() - began_s) / _SHARE
                 except ServiceError:
                     continue  # Redis is away; the next sweep finds the same
                 except Exception as error:  # noqa: BLE001 - logged there; the next may go well
@@ -106,19 +110,10 @@ class Housekeeping:
         for name, entry in found.items():
             by_stream[entry.stream][name] = entry
         unnamed: set[str] = set()
-        for stream, entries in by_stream.items():
-            try:
-                unnamed |= await self._sweep_stream(StreamKeys(stream), entries)
-                self._changes.leave(("stream", stream), logger, "stream %s is whole again", stream)
-            except DamagedState as error:
-                self._changes.enter(
-                    ("stream", stream),
-                    logger,
-                    "stream %s is damaged: %s",
-                    stream,
-                    error,
-                    level=logging.ERROR,
-                )
+        streams = list(by_stream)
+        for first in range(0, len(streams), _STREAMS_AT_ONCE):
+            several = streams[first : first + _STREAMS_AT_ONCE]
+            unnamed |= await self._sweep_streams({one: by_stream[one] for one in several})
         if unreadable:  # their followers are not known: remove none
             shown = ", ".join(sorted(unreadable)[:_NAMES_TOLD])
             text = "%d index entries cannot be read here: %s"
@@ -131,15 +126,55 @@ class Housekeeping:
             )
         self._orphans, self._half_made = unnamed, half_made
 
-    async def _sweep_stream(self, keys: StreamKeys, entries: dict[str, IndexEntry]) -> set[str]:
-        """Finish the work begun on a stream, and remove followers without a name in two sweeps.
+    async def _sweep_streams(self, streams: Mapping[str, Mapping[str, IndexEntry]]) -> set[str]:
+        """Sweep streams that are read together; one that is damaged keeps no other from it.
 
-        One that starts with a state and was not half made at the sweep before is left alone:
+        Returns
+        -------
+        The followers without a name.
+
+        """
+        named: dict[str, dict[str, str]] = {}
+        damaged: dict[str, DamagedState] = {}
+        unnamed: set[str] = set()
+        for stream, entries in streams.items():
+            try:
+                if found := await self._finish(entries):
+                    named[stream] = found
+            except DamagedState as error:
+                damaged[stream] = error
+        each = [StreamKeys(stream) for stream in named]
+        for keys, overview in zip(
+            each, await followers.overviews(self._connection, each), strict=True
+        ):
+            entries = streams[keys.stream]
+            try:
+                unnamed |= await self._sweep_stream(keys, overview, named[keys.stream], entries)
+            except DamagedState as error:
+                damaged[keys.stream] = error
+        for stream in streams:
+            if stream in damaged:
+                self._changes.enter(
+                    ("stream", stream),
+                    logger,
+                    "stream %s is damaged: %s",
+                    stream,
+                    damaged[stream],
+                    level=logging.ERROR,
+                )
+            else:
+                self._changes.leave(("stream", stream), logger, "stream %s is whole again", stream)
+        return unnamed
+
+    async def _finish(self, entries: Mapping[str, IndexEntry]) -> dict[str, str]:
+        """Finish the work begun on the models of a stream.
+
+        A model that starts with a state and was not half made at the sweep before is left alone:
         the state may be on its way.
 
         Returns
         -------
-        The followers without a name now.
+        The models that remain: uid to name.
 
         """
         named: dict[str, str] = {}
@@ -152,15 +187,32 @@ class Housekeeping:
                 with contextlib.suppress(Conflict, NotFound):  # then it is undone
                     await self._lifecycle.finish_creation(name, entry)
             named[entry.uid] = name
-        if not named:
-            return set()
-        # Open models do that in each round; a stream may have none open anywhere.
-        await pending_predictions.retire(self._connection, keys)
-        following = await followers.snapshot_positions(self._connection, keys)
+        return named
+
+    async def _sweep_stream(
+        self,
+        keys: StreamKeys,
+        overview: followers.Overview | DamagedState,
+        named: Mapping[str, str],
+        entries: Mapping[str, IndexEntry],
+    ) -> set[str]:
+        """Give up late predictions of a stream, and remove followers without a name in two sweeps.
+
+        Returns
+        -------
+        The followers without a name now.
+
+        """
+        if isinstance(overview, DamagedState):
+            raise overview
+        if overview.predicts:
+            # Open models do that in each round; a stream may have none open anywhere.
+            await pending_predictions.retire(self._connection, keys)
+        following = overview.positions.keys()
         # The index was read before: a follower without a name may be a model just made, so it
         # is removed only if the sweep before found no name for it either.
-        unnamed = following.keys() - named.keys()
-        unnamed -= await self._note_and_find(keys, set(following), named, entries)
+        unnamed = following - named.keys()
+        unnamed -= await self._note_and_find(keys, overview, named, entries)
         for uid in self._orphans & unnamed:
             await followers.delete(self._connection, keys.model(uid))
         if len(following) > 1:
@@ -170,9 +222,9 @@ class Housekeeping:
     async def _note_and_find(
         self,
         keys: StreamKeys,
-        following: set[str],
-        named: dict[str, str],
-        entries: dict[str, IndexEntry],
+        overview: followers.Overview,
+        named: Mapping[str, str],
+        entries: Mapping[str, IndexEntry],
     ) -> set[str]:
         """Note on the stream the entries it does not have; put back those that the index lost.
 
@@ -181,7 +233,7 @@ class Housekeeping:
         The followers that the stream notes.
 
         """
-        notes = await followers.noted_entries(self._connection, keys)
+        following, notes = overview.positions.keys(), overview.notes
         for uid in following & named.keys() - notes.keys():  # of a model that is older than notes
             entry = entries[named[uid]]
             if entry.base is not None:

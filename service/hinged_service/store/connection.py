@@ -28,6 +28,7 @@ from hinged_service.store.transport.server_watch import ServerWatch
 from hinged_service.store.transport.standalone import Standalone, Topology
 from hinged_service.tasks import cancel
 from hinged_service.telemetry.observer import Observer
+from hinged_service.wire.codec import DamagedState
 
 __all__ = ["Connection"]
 
@@ -273,9 +274,25 @@ class Connection:
 
         A field that is damaged does not affect the others: its own reader finds it damaged.
         """
-        found = await self._ask(key, "HGETALL", key)
-        words = iter([word.decode(errors="backslashreplace") for word in found])
-        return dict(zip(words, words, strict=True))
+        return _small_hash(await self._ask(key, "HGETALL", key))
+
+    async def hgetall_each(self, keys: Sequence[str]) -> list[dict[str, str] | DamagedState]:
+        """Return small hashes as `hgetall` does, all in one round trip.
+
+        In the place of a key of another type stands the error.
+        """
+        found: list[dict[str, str] | DamagedState] = []
+        async with self._bounded():
+            answers = await self._servers.ask_each({key: ("HGETALL", key) for key in keys})
+            for answer in answers:
+                try:
+                    with translated(self._answering):
+                        if isinstance(answer, Exception):
+                            raise answer
+                    found.append(_small_hash(answer))
+                except DamagedState as error:
+                    found.append(error)
+        return found
 
     async def hget(self, key: str, field: str) -> str | None:
         """Return one field of a hash."""
@@ -416,3 +433,8 @@ class Connection:
                 yield
         if self._answering.lost:
             self._answering.answered()
+
+
+def _small_hash(found: Sequence[bytes]) -> dict[str, str]:
+    words = iter([word.decode(errors="backslashreplace") for word in found])
+    return dict(zip(words, words, strict=True))

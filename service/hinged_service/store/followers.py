@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from hinged_service.errors import Conflict, ModelGone
@@ -11,10 +12,12 @@ from hinged_service.store.connection import Connection
 from hinged_service.store.keys import ModelKeys, StreamKeys
 from hinged_service.store.scripts import load
 from hinged_service.wire import codec
+from hinged_service.wire.codec import DamagedState
 from hinged_service.wire.position import Position, UpgradePoint
 
 __all__ = [
     "DelayedLabelRules",
+    "Overview",
     "Retention",
     "StreamRules",
     "delete",
@@ -23,6 +26,7 @@ __all__ = [
     "lag_bytes",
     "note_entry",
     "noted_entries",
+    "overviews",
     "parse_position",
     "parse_retention",
     "register",
@@ -77,6 +81,18 @@ class StreamRules(NamedTuple):
     seen_ids: int
     kept: Retention = Retention(None, None)
     waiting: DelayedLabelRules | None = None
+
+
+class Overview(NamedTuple):
+    """A stream as the sweeps see it.
+
+    They are the position of each follower's snapshot by its uid, its name and index entry as the
+    stream notes them, and whether predictions were ever kept for their labels.
+    """
+
+    positions: dict[str, Position]
+    notes: dict[str, tuple[str, str]]
+    predicts: bool
 
 
 async def register(
@@ -159,18 +175,30 @@ async def note_entry(connection: Connection, keys: ModelKeys, name: str, text: s
 
 async def noted_entries(connection: Connection, keys: StreamKeys) -> dict[str, tuple[str, str]]:
     """Return what a stream notes of its models: uid to name and index entry."""
-    notes: dict[str, tuple[str, str]] = {}
-    for field, value in (await connection.hgetall(keys.meta)).items():
-        if field.startswith(_NOTED):
-            name, _, text = value.partition(" ")
-            notes[field.removeprefix(_NOTED)] = name, text
-    return notes
+    return _notes_in(await connection.hgetall(keys.meta))
 
 
 async def snapshot_positions(connection: Connection, keys: StreamKeys) -> dict[str, Position]:
     """Return the followers of a stream: model uid to the position of its snapshot."""
-    found = await connection.hgetall(keys.followers)
-    return {uid: parse_position(value) for uid, value in found.items()}
+    return _positions_in(await connection.hgetall(keys.followers))
+
+
+async def overviews(
+    connection: Connection, streams: Sequence[StreamKeys]
+) -> list[Overview | DamagedState]:
+    """Return an overview of each stream, all in one round trip; the error of a damaged one."""
+    keys = [key for stream in streams for key in (stream.followers, stream.meta)]
+    found = iter(await connection.hgetall_each(keys))
+    overviews: list[Overview | DamagedState] = []
+    for following, meta in zip(found, found, strict=True):
+        if isinstance(following, DamagedState):
+            overviews.append(following)
+        elif isinstance(meta, DamagedState):
+            overviews.append(meta)
+        else:
+            predicts = "predicted" in meta
+            overviews.append(Overview(_positions_in(following), _notes_in(meta), predicts))
+    return overviews
 
 
 async def snapshot_position(connection: Connection, keys: ModelKeys) -> Position:
@@ -231,3 +259,16 @@ def parse_position(value: str) -> Position:
 def parse_retention(events: str | bytes | None, size: str | bytes | None) -> Retention:
     """Return the retention from what Redis has of it; empty stands for none."""
     return Retention(int(events) if events else None, int(size) if size else None)
+
+
+def _positions_in(found: Mapping[str, str]) -> dict[str, Position]:
+    return {uid: parse_position(value) for uid, value in found.items()}
+
+
+def _notes_in(meta: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+    notes: dict[str, tuple[str, str]] = {}
+    for field, value in meta.items():
+        if field.startswith(_NOTED):
+            name, _, text = value.partition(" ")
+            notes[field.removeprefix(_NOTED)] = name, text
+    return notes
