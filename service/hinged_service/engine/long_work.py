@@ -29,6 +29,8 @@ TURN_S: Final = 0.005
 """Time of the loop that the work of one call may take."""
 _PART_S: Final = 0.02
 _PORTION_S: Final = 0.002
+_MOST_GROWTH: Final = 32.0
+_LEAST_S: Final = 1e-6
 _MOST_BYTES = 2**19
 _LEAST_MS = 0.01
 _LONGEST_S = 0.05
@@ -122,15 +124,15 @@ def at_once(work: Generator[None, None, T]) -> T:
 def portions(items: Sequence[U]) -> Iterator[tuple[int, Sequence[U]]]:
     """Yield some of the items at a time and the index of their first.
 
-    Each portion has twice as many as the one before if that was done within 2 ms.
+    Each portion has as many as take 2 ms, by the one before, but for 32 times as many at most.
     """
     first, size = 0, 1
     while first < len(items):
         began_s = perf_counter()
         yield first, items[first : first + size]
         first += size
-        if perf_counter() - began_s < _PORTION_S:
-            size *= 2
+        fitting = _PORTION_S / max(perf_counter() - began_s, _LEAST_S)
+        size = int(size * min(max(fitting, 1.0), _MOST_GROWTH))
 
 
 def _estimated(spec: ModelSpec) -> tuple[int, int]:
