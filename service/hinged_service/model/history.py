@@ -11,13 +11,15 @@ import operator
 import sys
 from array import array
 from itertools import accumulate, chain, pairwise
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 import msgspec
 
 import hinged
 
 __all__ = ["FIRST_STEP", "MOST_MARKS", "MOST_POINTS", "History", "Point", "Turn"]
+
+N = TypeVar("N", int, float)
 
 MOST_POINTS = 500
 """Points at which every other one is left out."""
@@ -100,7 +102,8 @@ class History:
             self._shares.append(math.nan if share is None else round(share, _DIGITS))
         if len(self) == MOST_POINTS:
             self._step *= 2
-            self._keep(self.points()[1::2])
+            self._counts = _every_other(self._counts, len(_COUNTS))
+            self._shares = _every_other(self._shares, len(_SHARES))
         self.await_next(point.events)
 
     def await_next(self, events: int) -> None:
@@ -130,28 +133,25 @@ class History:
 
     def points(self) -> list[Point]:
         """Return the points."""
-        shares = [None if math.isnan(share) else share for share in self._shares]
-        n, m = len(_COUNTS), len(_SHARES)
-        return [
-            Point(*self._counts[i * n : (i + 1) * n], *shares[i * m : (i + 1) * m])
-            for i in range(len(self))
-        ]
+        rows = zip(*self._columns_of_counts(), *self._columns_of_shares(), strict=True)
+        return [Point(*row) for row in rows]
 
-    def _keep(self, points: list[Point]) -> None:
-        self._counts = array("q", (count for point in points for count in point[:-2]))
-        self._shares = array(
-            "d", (math.nan if v is None else v for point in points for v in point[-2:])
-        )
+    def _columns_of_counts(self) -> list[list[int]]:
+        return [self._counts[k :: len(_COUNTS)].tolist() for k in range(len(_COUNTS))]
+
+    def _columns_of_shares(self) -> list[list[float | None]]:
+        return [
+            [None if math.isnan(share) else share for share in self._shares[k :: len(_SHARES)]]
+            for k in range(len(_SHARES))
+        ]
 
     def get_state(self) -> dict[str, Any]:
         """Return all of it as JSON-like data; of each count how much it rose between points."""
-        columns = list(zip(*self.points(), strict=True)) or [()] * len(Point._fields)
-        points: dict[str, list[Any]] = {}
-        for name, column in zip(Point._fields, columns, strict=True):
-            if name in _SHARES:
-                points[name] = list(column)
-            else:
-                points[name] = [b - a for a, b in pairwise((0, *column))]
+        points: dict[str, list[Any]] = {
+            name: [b - a for a, b in pairwise((0, *column))]
+            for name, column in zip(_COUNTS, self._columns_of_counts(), strict=True)
+        }
+        points.update(zip(_SHARES, self._columns_of_shares(), strict=True))
         return {"step": self._step, "points": points, "marks": [list(mark) for mark in self.marks]}
 
     def set_state(self, saved: object, now: Point) -> None:
@@ -230,3 +230,11 @@ class _Stored(msgspec.Struct, forbid_unknown_fields=True, gc=False):
 def _turn(at_ms: int, events: int, kind: str, text: str) -> Turn:
     f"{kind}{text}".encode()  # no half of a character
     return Turn(at_ms, events, kind, text)
+
+
+def _every_other(numbers: array[N], width: int) -> array[N]:
+    """Return the second, the fourth and so on of rows of so many numbers."""
+    kept = numbers[: len(numbers) // (2 * width) * width]
+    for column in range(width):
+        kept[column::width] = numbers[width + column :: 2 * width]
+    return kept
