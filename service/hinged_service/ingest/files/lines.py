@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import io
-from collections import deque
 from collections.abc import Iterable, Iterator
-from itertools import accumulate, islice
+from itertools import accumulate
 
 from hinged_service.ingest.files.byte_stream import ByteStream
 from hinged_service.ingest.files.record import FileError
@@ -29,7 +28,8 @@ class Lines:
     def __init__(self, stream: ByteStream) -> None:
         self._counter = stream.counter
         self._read_some = stream.reader.read1
-        self._ahead: deque[bytes | None] = deque()
+        self._ahead: list[bytes | None] = []
+        self._next = 0  # of these
         self._held: list[bytes] = []
         self._size = 0
         self._fault: FileError | None = None
@@ -42,55 +42,55 @@ class Lines:
         return self._counter.position
 
     def __iter__(self) -> Iterator[bytes | None]:
-        while self._ahead or self._read():
-            self.number += 1
-            yield self._ahead.popleft()
+        while self._next < len(self._ahead) or self._read():
+            line = self._ahead[self._next]
+            self.pass_over(1)
+            yield line
 
     def peek(self, count: int) -> list[bytes | None]:
         """Return up to `count` lines, none after 4 MiB of them; they stay to be read.
 
         So does a fault behind them: it is raised when they have been read.
         """
-        more = True
-        while more and len(self._ahead) < count and sum(_sizes(self._ahead)) < _PEEK_BYTES:
+        while len(found := self._first(count, _PEEK_BYTES)) < count and _size(found) < _PEEK_BYTES:
             try:
-                more = self._read()
+                if not self._read():
+                    break
             except FileError as fault:
-                if not self._ahead:
+                if not found:
                     raise
                 self._fault = fault
-                more = False
-        return self._first(count, _PEEK_BYTES)
+                break
+        return found
 
     def at_hand(self, most: int, size: int) -> list[bytes | None]:
         """Return up to `most` lines that were read already, or the next ones; they stay to be read.
 
         None comes after `size` bytes of them, and none at all at the end only.
         """
-        if not self._ahead:
+        if self._next == len(self._ahead):
             self._read()
         return self._first(most, size)
 
     def _first(self, most: int, size: int) -> list[bytes | None]:
         """Return lines that were read already, none after `size` bytes of them."""
-        found = list(islice(self._ahead, most))
-        sizes = _sizes(found)
-        if sum(sizes) <= size:
+        found = self._ahead[self._next : self._next + most]
+        if _size(found) <= size:
             return found
-        before = accumulate(sizes, initial=0)
+        before = accumulate((0 if line is None else len(line) for line in found), initial=0)
         return [line for line, so_far in zip(found, before, strict=False) if so_far < size]
 
     def pass_over(self, count: int) -> None:
         """Go on behind so many lines that are at hand."""
-        for _ in range(count):
-            self._ahead.popleft()
+        self._next += count
         self.number += count
 
     def _read(self) -> bool:
         """Read on until there are further lines; return whether there are any."""
         if self._fault is not None:
             raise self._fault
-        before = len(self._ahead)
+        del self._ahead[: self._next]
+        self._next, before = 0, len(self._ahead)
         while len(self._ahead) == before:
             some = self._read_some(_READ_BYTES)
             end = some.find(b"\n") + 1
@@ -128,5 +128,5 @@ class Lines:
         return without_marks(line)
 
 
-def _sizes(lines: Iterable[bytes | None]) -> list[int]:
-    return [0 if line is None else len(line) for line in lines]
+def _size(lines: Iterable[bytes | None]) -> int:
+    return sum(map(len, filter(None, lines)))

@@ -47,7 +47,7 @@ class Ndjson(LineReader):
         while some := lines.at_hand(columns.free, BLOCK_BYTES):
             numbers: Sequence[int] = range(lines.number + 1, lines.number + 1 + len(some))
             lines.pass_over(len(some))
-            texts = [line if line is None else line.strip(b" \t\r\n") for line in some]
+            texts = [line and line.strip(b" \t\r\n") for line in some]
             if not all(texts) or min(filter(None, texts)) < b" ":  # a blank line, or one too long
                 there = [line is None or not line.isspace() for line in some]
                 numbers, texts = list(compress(numbers, there)), list(compress(texts, there))

@@ -159,7 +159,10 @@ class Columns:
         """Add lines of JSON as they are; of one that is `None` say that it is too long."""
         self._lines += lines
         self._events += [None] * len(texts)
-        self._errors += [too_long if text is None else None for text in texts]
+        if None in texts:
+            self._errors += [too_long if text is None else None for text in texts]
+        else:
+            self._errors += [None] * len(texts)
         self._texts += texts
 
     def taken(self, bytes_read: int) -> Block:
