@@ -20,7 +20,7 @@ from hinged_service.ingest.target import BAD_USAGE, FAILED, UNSAVED, Failed, Tar
 from hinged_service.ingest.writer import Feeder, Tally
 from hinged_service.model.spec import ModelSpec
 from hinged_service.river_support import custom
-from hinged_service.server.memory import keep_freed
+from hinged_service.server.memory import collect_rarely, keep_freed
 from hinged_service.settings import Settings
 from hinged_service.store.open import left_unsaved, opened
 from hinged_service.wire.encodings import other_encoding, without_marks
@@ -59,6 +59,7 @@ async def _run(
     target: Target, bring: Bring, go_on: str, endless: bool, patience_s: float | None
 ) -> int:
     keep_freed()
+    collect_rarely()
     stop = Stop()
     stop.listen()
     tally = Tally()
