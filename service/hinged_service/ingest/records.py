@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Generator, Mapping, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 import msgspec
@@ -122,20 +123,20 @@ class Batch(NamedTuple):
         Their offsets.
     letters
         Dead letters of the others.
-    sizes
-        Bytes of the JSON of each event.
+    texts
+        The JSON of each event.
     """
 
     events: list[Event]
     payload: bytes
     places: Sequence[str]
     letters: list[Letter]
-    sizes: Sequence[int]
+    texts: Sequence[bytes]
 
     def span(self, door: Door, source: str, start: str, end: str, note: str = "") -> Span:
         """Return what to feed the batch as: the part of `source` from `start` up to `end`."""
         named = any(event.id is not None for event in self.events)  # others are never refused
-        sizes = self.sizes if named else ()
+        sizes = list(map(len, self.texts)) if named else ()
         return Span(source, start, end, self.places, self.letters, sizes, door, note)
 
 
@@ -178,12 +179,13 @@ def gather(
             yield
     if len(found) == 1:
         return found[0]
+    joined = chain.from_iterable
     return Batch(
-        [event for batch in found for event in batch.events],
+        list(joined(batch.events for batch in found)),
         b",".join([batch.payload for batch in found if batch.events]),
-        [place for batch in found for place in batch.places],
-        [letter for batch in found for letter in batch.letters],
-        [size for batch in found for size in batch.sizes],
+        list(joined(batch.places for batch in found)),
+        list(joined(batch.letters for batch in found)),
+        list(joined(batch.texts for batch in found)),
     )
 
 
@@ -206,7 +208,7 @@ def _gathered(states: Sequence[ModelState], records: Sequence[Raw] | Lot) -> Bat
             events.append(found[0])
             parts.append(found[1])
             places.append(offset)
-    return Batch(events, b",".join(parts), places, letters, list(map(len, parts)))
+    return Batch(events, b",".join(parts), places, letters, parts)
 
 
 def _lot(records: Sequence[Raw]) -> Lot | None:
@@ -230,7 +232,7 @@ def _at_once(state: ModelState, lot: Lot) -> Batch | None:
     events, parts, payload = found
     if state.faults(events):
         return None
-    return Batch(events, payload, lot.places, [], list(map(len, parts)))
+    return Batch(events, payload, lot.places, [], parts)
 
 
 def _decoded(state: ModelState, lot: Lot) -> tuple[list[Event], Sequence[bytes], bytes] | None:

@@ -127,8 +127,9 @@ async def gathered_for(
 
 def _size(records: Sequence[Raw] | Lot) -> int:
     """Return the bytes of the JSON of records, about."""
-    texts = records.texts if isinstance(records, Lot) else [raw.body for raw in records]
-    return sum(len(text) if isinstance(text, bytes) else EVENT_BYTES for text in texts)
+    bodies = records.texts if isinstance(records, Lot) else [raw.body for raw in records]
+    texts = [body for body in bodies if isinstance(body, bytes)]
+    return sum(map(len, texts)) + EVENT_BYTES * (len(bodies) - len(texts))
 
 
 async def _gathered(live_model: LiveModel, records: Sequence[Raw] | Lot) -> Gathered:

@@ -88,6 +88,9 @@ class Predictor(Protocol[Scores]):
     def target(self, y: object) -> Label | None:
         """Return the learner's label for `y`; `None` if it is none of this model."""
 
+    def targets(self, ys: Sequence[object]) -> Sequence[Label | None]:
+        """Return what `target` returns for each of several."""
+
     def expected(self) -> str:
         """Say which labels there are, for an error message."""
 
@@ -183,6 +186,12 @@ class BinaryPredictor:
     def target(self, y: object) -> bool | None:
         """Return the learner's label for `y`; `None` if it is not one of the two."""
         return self._targets.get(y) if type(y) in self._types else None
+
+    def targets(self, ys: Sequence[object]) -> Sequence[bool | None]:
+        """Return what `target` returns for each of several."""
+        if set(map(type, ys)).issubset(self._types):
+            return list(map(self._targets.get, ys))
+        return list(map(self.target, ys))
 
     def expected(self) -> str:
         """Say which labels there are, for an error message."""
@@ -318,6 +327,10 @@ class MulticlassPredictor:
         if isinstance(y, str):
             return y if len(y) <= MAX_NAME else None
         return y if isinstance(y, int) and -_INT64 <= y < _INT64 else None
+
+    def targets(self, ys: Sequence[object]) -> Sequence[Label | None]:
+        """Return what `target` returns for each of several."""
+        return list(map(self.target, ys))
 
     def _fits(self, y: object) -> bool:
         """Return whether `y` is of the type of the labels so far; any is if there are none."""

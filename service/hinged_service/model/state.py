@@ -27,7 +27,7 @@ from hinged_service.model.spec import ModelSpec
 from hinged_service.model.start import Exclusion
 from hinged_service.pipelines import Pipeline
 from hinged_service.river_support.learners import Features, Label, Learner
-from hinged_service.wire.events import Event, Value, is_label, not_a_number
+from hinged_service.wire.events import Event, MixedEvent, Value, is_label, not_a_number
 from hinged_service.wire.faults import MAX_FEATURES
 from hinged_service.wire.position import EntryId
 from hinged_service.wire.proba import USUAL
@@ -40,8 +40,9 @@ OnTaught = Callable[[Features, Label, float, hinged.Outcome], None]
 """Takes features, label and weight as the learner is taught them, and the outcome."""
 Columns = tuple[Sequence[Features], Sequence[Label | None], Sequence[float]]
 """Features, learner's label and sample weight of some events."""
+_WITH_FEATURES = frozenset({Event, MixedEvent})
 _LEAST_RUN = 4
-"""Events for which it pays to learn them at once."""
+"""Events for which it pays to look at them together, and to learn them at once."""
 
 
 class ModelState:
@@ -253,15 +254,11 @@ class ModelState:
 
     def _columns(self, events: Sequence[Event | None]) -> Columns:
         """Return what is learned of each event; the columns end before one that is not there."""
-        target = self.answers.target
-        xs, ys, ws = [], [], []
-        for event in events:
-            if event is None:
-                break
-            xs.append(event.x)
-            ys.append(target(event.y))
-            ws.append(event.w)
-        return xs, ys, ws
+        there = [event for event in events if event is not None]
+        if len(there) < len(events):
+            there = there[: events.index(None)]
+        ys = self.answers.targets([event.y for event in there])
+        return [event.x for event in there], ys, [event.w for event in there]
 
     def _learn_run(self, columns: Columns, at: int, entry_id: str) -> list[hinged.Outcome]:
         """Learn events from `at` on at once, as far as they are ordinary.
@@ -521,9 +518,12 @@ class ModelState:
 
     def faults_of_each(self, events: Iterable[Event]) -> tuple[list[tuple[int, Rejection]], float]:
         """Return by index why events by themselves cannot be taken, and the room they may need."""
-        found = []
+        events, found = list(events), []
         target, closely, budget = self.answers.target, self._looks_closely, self._budget
         need, each = 0.0, 0 if closely or self.multiclass else budget.per_name
+        if each and len(events) >= _LEAST_RUN and self._are_usual(events):
+            need += each * sum([len(event.x) for event in events])
+            return [*self._too_wide(events)] if self._may_be_wide else [], need
         for i, event in enumerate(events):
             y = target(event.y)
             if y is None:
@@ -542,6 +542,14 @@ class ModelState:
         if self._may_be_wide and not closely:
             found += self._too_wide(events)
         return found, need
+
+    def _are_usual(self, events: Sequence[Event]) -> bool:
+        """Tell whether all events have features, a label of the model, and the weight 1."""
+        return (
+            _WITH_FEATURES.issuperset(map(type, events))
+            and {event.w for event in events} <= {1.0}
+            and None not in set(self.answers.targets([event.y for event in events]))
+        )
 
     def _too_wide(self, events: Iterable[Event]) -> Iterator[tuple[int, Rejection]]:
         """Yield the events of too many features."""
