@@ -135,6 +135,24 @@ def test_a_wrong_spec_is_refused_by_name_and_makes_nothing(
     check_problem(client.get(path), 404)
 
 
+@pytest.mark.parametrize(
+    ("labels", "reason"),
+    [
+        (["a"], "must be 2 to 1,000 labels of one type: "),
+        ([1, True], "must be 2 to 1,000 labels of one type: "),
+        ({}, "must be 2 to 1,000 labels of one type: "),
+        (["a", "a"], "labels must be different values"),
+    ],
+)
+def test_wrong_labels_are_refused_in_one_sentence(
+    client: httpx.Client, labels: Any, reason: str
+) -> None:
+    refused = client.put("/v1/models/x", json={"learner": PERCEPTRON, "labels": labels})
+    (fault,) = check_problem(refused, 422)["errors"]
+    assert fault["field"] == "labels"
+    assert fault["reason"].startswith(reason)
+
+
 def test_a_spec_with_many_faults_is_answered_in_short(client: httpx.Client) -> None:
     long = "u" * 100_000
     spec: dict[str, Any] = {"learner": PERCEPTRON, long: 1, "labels": [long, long]}

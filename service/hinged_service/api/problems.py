@@ -154,7 +154,8 @@ def _shortened(text: str, chars: int) -> str:
 def _reason(found: Any) -> str:
     value = found.get("input")
     what = "" if isinstance(value, (dict, list)) or value is None else f" (not {shown(value)})"
-    return f"{found['msg']}{what}"
+    reason = found["ctx"]["error"] if found["type"] == "value_error" else found["msg"]
+    return f"{reason}{what}"
 
 
 def _response(error: ServiceError) -> Response:
