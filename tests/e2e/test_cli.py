@@ -407,6 +407,13 @@ def test_a_given_redis_is_used_and_its_password_is_not_shown(
         (["--host", "nowhere.invalid", "--insecure"], {}, 1, "Cannot listen on nowhere.invalid"),
         (["--host", "0.0.0.0"], {}, 1, "There are no API keys"),
         (["--host", "::"], {}, 1, "There are no API keys"),
+        (
+            ["--workers", "2"],
+            {"HINGED_KEYS": "{}"},
+            1,
+            "HINGED_KEYS with the API keys cannot be used",
+        ),
+        ([], {"HINGED_KEYS_FILE": "/none"}, 1, "The file /none with the API keys"),
         (["--host", "0.0.0.0"], {"HINGED_KEYS": "[]", "HINGED_REDIS_URL": "x"}, 1, "Redis URL"),
         (["--data-dir", "/proc/version/d"], {}, 1, "cannot use /proc/version/d"),
         (["--workers", "0"], {}, 2, "--workers"),

@@ -14,6 +14,7 @@ import typer
 import uvicorn
 from pydantic import ValidationError
 
+from hinged_service.api.api_keys import Keys
 from hinged_service.errors import StartupError
 from hinged_service.ingest.target import BAD_USAGE, UNSAVED
 from hinged_service.server import supervisor
@@ -75,6 +76,7 @@ def run_service(
             "anything. Make one with `hinged key` and set HINGED_KEYS_FILE, or give --insecure."
         )
     try:
+        Keys.load(settings.keys_file, settings.keys)  # a worker cannot tell that they are wrong
         whereabouts = _whereabouts(settings)
         allow_many_connections()
         listener = bind(serving.host, serving.port)
