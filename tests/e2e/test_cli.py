@@ -416,6 +416,8 @@ def test_a_given_redis_is_used_and_its_password_is_not_shown(
         ([], {"HINGED_KEYS_FILE": "/none"}, 1, "The file /none with the API keys"),
         (["--host", "0.0.0.0"], {"HINGED_KEYS": "[]", "HINGED_REDIS_URL": "x"}, 1, "Redis URL"),
         (["--data-dir", "/proc/version/d"], {}, 1, "cannot use /proc/version/d"),
+        ([], {"HINGED_DATA_DIR": ""}, 2, "HINGED_DATA_DIR='': must name a directory"),
+        ([], {"HINGED_REDIS_URL": ""}, 1, "The Redis URL is wrong"),
         (["--workers", "0"], {}, 2, "--workers"),
         (["--port", "65536"], {}, 2, "--port"),
     ],

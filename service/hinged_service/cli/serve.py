@@ -28,6 +28,7 @@ from hinged_service.store.open import left_unsaved
 from hinged_service.store.transport.address import parse
 from hinged_service.telemetry.log_format import log_config
 from hinged_service.telemetry.shared_directory import shared_directory
+from hinged_service.wire.strict import reason_of
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -157,7 +158,7 @@ def _settings() -> Settings:
     except ValidationError as error:
         for fault in error.errors():
             name = "HINGED_" + "_".join(str(part) for part in fault["loc"]).upper()
-            typer.echo(f"{name}={fault['input']!r}: {fault['msg']}", err=True)
+            typer.echo(f"{name}={fault['input']!r}: {reason_of(fault)}", err=True)
         raise typer.Exit(BAD_USAGE) from None
 
 
@@ -171,7 +172,7 @@ def _cannot_start(why: object) -> typer.Exit:
 
 
 def _whereabouts(settings: Settings) -> str:
-    if not settings.redis_url:
+    if settings.redis_url is None:
         record = settings.data_dir.expanduser().resolve() / SOCKET_RECORD
         reach = f'redis-cli -s "$(cat {shlex.quote(str(record))})"'
         return f"an embedded Valkey in {settings.data_dir} ({reach})"
