@@ -153,6 +153,13 @@ def test_wrong_labels_are_refused_in_one_sentence(
     assert fault["reason"].startswith(reason)
 
 
+def test_wrong_parameters_to_configure_are_named(client: httpx.Client, model: str) -> None:
+    parameters = {"learning_rate": 0, "margin": "wide"}
+    refused = client.post(f"{model}/configure", json={"set": parameters})
+    faults = check_problem(refused, 422)["errors"]
+    assert [fault["field"] for fault in faults] == ["set.learning_rate", "set.margin"]
+
+
 def test_a_spec_with_many_faults_is_answered_in_short(client: httpx.Client) -> None:
     long = "u" * 100_000
     spec: dict[str, Any] = {"learner": PERCEPTRON, long: 1, "labels": [long, long]}

@@ -23,8 +23,9 @@ from hinged_service.telemetry.state_log import StateChangeLog
 from hinged_service.wire.codec import DamagedState
 from hinged_service.wire.faults import MAX_DETAILS, shown
 from hinged_service.wire.responses import Fault, Problem
+from hinged_service.wire.strict import reason_of
 
-__all__ = ["GUARDS", "guarded", "install", "problem", "refused", "send_problem"]
+__all__ = ["GUARDS", "details_of", "guarded", "install", "problem", "refused", "send_problem"]
 
 logger = logging.getLogger(__name__)
 
@@ -118,16 +119,19 @@ def refused(error: ValidationError | RequestValidationError, body: bytes = b"") 
 
     Fields are named as they stand in `body`, the JSON that was read.
     """
-    found = error.errors()
-    if any(e["type"] in ("json_invalid", "json_type") for e in found):
+    if any(e["type"] in ("json_invalid", "json_type") for e in error.errors()):
         return Malformed("The body is not valid JSON.")
-    value = json.loads(body) if body else _NO_BODY
-    reasons: dict[str, list[str]] = {}
-    for e in found:
-        reasons.setdefault(_field(e, value), []).append(_reason(e))
-    details = [Detail(field, " or ".join(dict.fromkeys(why))) for field, why in reasons.items()]
+    details = details_of(error, json.loads(body) if body else _NO_BODY)
     some = "" if len(details) <= MAX_DETAILS else f" ({MAX_DETAILS} of {len(details)} shown)"
     return Unprocessable(f"Nothing was done: see errors{some}.", details[:MAX_DETAILS])
+
+
+def details_of(error: ValidationError | RequestValidationError, value: Any) -> list[Detail]:
+    """Return the faults that pydantic found in `value`, those of one field as one."""
+    reasons: dict[str, list[str]] = {}
+    for found in error.errors():
+        reasons.setdefault(_field(found, value), []).append(_reason(found))
+    return [Detail(field, " or ".join(dict.fromkeys(why))) for field, why in reasons.items()]
 
 
 def _field(found: Any, value: Any) -> str:
@@ -154,8 +158,7 @@ def _shortened(text: str, chars: int) -> str:
 def _reason(found: Any) -> str:
     value = found.get("input")
     what = "" if isinstance(value, (dict, list)) or value is None else f" (not {shown(value)})"
-    reason = found["ctx"]["error"] if found["type"] == "value_error" else found["msg"]
-    return f"{reason}{what}"
+    return f"{reason_of(found)}{what}"
 
 
 def _response(error: ServiceError) -> Response:

@@ -24,6 +24,7 @@ from hinged_service.server.memory import keep_freed
 from hinged_service.settings import Settings
 from hinged_service.store.open import left_unsaved, opened
 from hinged_service.wire.encodings import other_encoding, without_marks
+from hinged_service.wire.strict import reason_of
 
 __all__ = ["Bring", "run"]
 
@@ -128,7 +129,7 @@ def _spec(target: Target) -> ModelSpec | None:
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
-        raise Failed(f"The spec is wrong: {where} {first['msg']}", BAD_USAGE) from None
+        raise Failed(f"The spec is wrong: {where} {reason_of(first)}", BAD_USAGE) from None
 
 
 def _settings(target: Target) -> Settings:
