@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.api.ndjson.sending import Sender, event, lines_of
+from tests.support.checks import check_problem
 from tests.support.running import serving
 from tests.support.service import Service
 from tests.support.shared_service import NewModel
@@ -81,6 +82,15 @@ def test_faults_of_the_request_itself_are_told_by_its_status(
         status(f"{model}/learn", **{"content-type": "application/x-ndjson; charset=latin1"}) == 415
     )
     assert status(f"{model}/learn", **{"content-encoding": "gzip"}) == 415
+    assert client.get(model).json()["events"] == 0
+
+
+def test_a_source_is_refused_with_a_body_that_is_not_lines(
+    client: httpx.Client, model: str
+) -> None:
+    answer = client.post(f"{model}/learn?source=day", json=[{"x": {"a": 1}, "y": True}])
+    (fault,) = check_problem(answer, 422)["errors"]
+    assert fault["field"] == "source"
     assert client.get(model).json()["events"] == 0
 
 
