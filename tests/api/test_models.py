@@ -153,6 +153,14 @@ def test_wrong_labels_are_refused_in_one_sentence(
     assert fault["reason"].startswith(reason)
 
 
+@pytest.mark.parametrize("query", ["top=0", f"top={2**63}", "skip=-1", f"skip={2**63}", "skip=1e3"])
+def test_numbers_of_weights_beyond_the_document_are_refused(
+    client: httpx.Client, model: str, query: str
+) -> None:
+    (fault,) = check_problem(client.get(f"{model}/weights?{query}"), 422)["errors"]
+    assert fault["field"] == f"query.{query.partition('=')[0]}"
+
+
 def test_wrong_parameters_to_configure_are_named(client: httpx.Client, model: str) -> None:
     parameters = {"learning_rate": 0, "margin": "wide"}
     refused = client.post(f"{model}/configure", json={"set": parameters})
