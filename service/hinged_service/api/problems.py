@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from http import HTTPStatus
 from typing import Any
 
 import msgspec
@@ -180,12 +181,16 @@ def _methods(request: Request) -> list[str]:
 
 
 def _http_answer(request: Request, error: HTTPException) -> Response:
-    made = ServiceError(str(error.detail))
-    made.__dict__.update(status=error.status_code, title=str(error.detail))
+    status, headers, detail = error.status_code, dict(error.headers or {}), str(error.detail)
+    if status == 404:
+        detail = "There is no call at this path. /docs lists all calls."
+    elif status == 405:
+        headers["allow"] = ", ".join(_methods(request))
+        detail = f"This path takes {headers['allow']}. /docs lists all calls."
+    made = ServiceError(detail)
+    made.__dict__.update(status=status, title=HTTPStatus(status).phrase.capitalize())
     response = _response(made)
-    response.headers.update(error.headers or {})
-    if error.status_code == 405:
-        response.headers["allow"] = ", ".join(_methods(request))
+    response.headers.update(headers)
     return response
 
 
