@@ -379,6 +379,18 @@ def test_a_bound_that_is_none_is_wrong_usage(file: Run, tmp_path: Path, bound: s
     assert "--max-bad" in told
 
 
+@pytest.mark.parametrize(
+    "words", [("--map", "u=true", "--map", "u=false"), ("--type", "a=number", "--type", "a=text")]
+)
+def test_what_is_said_twice_otherwise_is_wrong_usage(
+    file: Run, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    path = write_csv(tmp_path / "d.csv", events(5))
+    code, _, told = file(path, *CREATE, *words)
+    assert code == 2
+    assert "is given twice" in told
+
+
 def test_a_cut_off_file_is_learned_as_far_as_it_is_whole(
     file: Run, shared_server: RedisServer, tmp_path: Path
 ) -> None:
