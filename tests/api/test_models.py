@@ -136,6 +136,30 @@ def test_a_wrong_spec_is_refused_by_name_and_makes_nothing(
 
 
 @pytest.mark.parametrize(
+    ("spec", "fault"),
+    [
+        ({}, ("learner", "is missing")),
+        ({"learner": {}}, ("learner.type", "is missing")),
+        ({"learner": PERCEPTRON, "color": 1}, ("color", "is not a field here")),
+        (
+            {"learner": {"type": "perceptrom"}},
+            ("learner.type", "must be one of 'auto', 'perceptron'"),
+        ),
+        (
+            {"learner": PERCEPTRON, "metrics": ["f1"] * 21},
+            ("metrics", "must have at most 20 entries"),
+        ),
+    ],
+)
+def test_the_fault_of_a_spec_says_what_must_hold(
+    client: httpx.Client, spec: dict[str, Any], fault: tuple[str, str]
+) -> None:
+    (found,) = check_problem(client.put("/v1/models/x", json=spec), 422)["errors"]
+    assert found["field"] == fault[0]
+    assert found["reason"].startswith(fault[1])
+
+
+@pytest.mark.parametrize(
     ("labels", "reason"),
     [
         (["a"], "must be 2 to 1,000 labels of one type: "),

@@ -158,7 +158,8 @@ def _shortened(text: str, chars: int) -> str:
 
 def _reason(found: Any) -> str:
     value = found.get("input")
-    what = "" if isinstance(value, (dict, list)) or value is None else f" (not {shown(value)})"
+    untold = isinstance(value, (dict, list)) or value is None or found["type"] == "extra_forbidden"
+    what = "" if untold else f" (not {shown(value)})"
     return f"{reason_of(found)}{what}"
 
 

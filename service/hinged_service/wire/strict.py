@@ -6,6 +6,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from hinged_service.wire.faults import shown
+
 __all__ = ["StrictModel", "reason_of"]
 
 
@@ -17,5 +19,18 @@ class StrictModel(BaseModel):
 
 def reason_of(fault: Any) -> str:
     """Return the reason of one of pydantic's `errors()`: that of a validator as it was raised."""
-    reason = fault["ctx"]["error"] if fault["type"] == "value_error" else fault["msg"]
-    return str(reason)
+    about = fault.get("ctx", {})
+    match fault["type"]:
+        case "value_error":
+            return str(about["error"])
+        case "missing" | "union_tag_not_found":
+            return "is missing"
+        case "extra_forbidden":
+            return "is not a field here"
+        case "union_tag_invalid":
+            return f"must be one of {about['expected_tags']}, not {shown(about['tag'])}"
+        case "too_short":
+            return f"must have at least {about['min_length']} entries"
+        case "too_long":
+            return f"must have at most {about['max_length']} entries"
+    return str(fault["msg"])
