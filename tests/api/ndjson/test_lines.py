@@ -94,6 +94,14 @@ def test_a_source_is_refused_with_a_body_that_is_not_lines(
     assert client.get(model).json()["events"] == 0
 
 
+def test_an_event_over_two_lines_is_told_by_the_lines_of_the_body(
+    client: httpx.Client, model: str
+) -> None:
+    first, second = post(client, f"{model}/learn", b'{"x":{"a":1},\n"y":true}\n')
+    assert (first["line"], second["line"]) == (1, 2)
+    assert second["detail"] == "The line is not valid JSON: Extra data (character 3)."
+
+
 def test_a_bad_line_is_told_and_the_rest_goes_on(client: httpx.Client, new_model: NewModel) -> None:
     model = new_model(labels=["no", "yes"])
     good = [json.dumps({"x": {"a": n}, "y": "yes", "id": f"i{n}"}) for n in range(4)]
