@@ -436,6 +436,14 @@ def test_a_failed_start_gives_its_reason(
     assert "Traceback" not in ended[2]
 
 
+def test_ingest_names_a_wrong_setting(run: Callable[..., Command]) -> None:
+    words = ("file", "-", "--format", "ndjson", "--model", "m")
+    code, _, err = run("ingest", *words, HINGED_MAX_BODY_BYTES="0").finish()
+    assert code == 2
+    assert "HINGED_MAX_BODY_BYTES='0'" in err
+    assert "Traceback" not in err
+
+
 @pytest.mark.parametrize("command", ["serve", "demo"])
 def test_a_taken_port_is_named(run: Callable[..., Command], command: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:

@@ -28,7 +28,7 @@ from hinged_service.store.open import left_unsaved
 from hinged_service.store.transport.address import parse
 from hinged_service.telemetry.log_format import log_config
 from hinged_service.telemetry.shared_directory import shared_directory
-from hinged_service.wire.strict import reason_of
+from hinged_service.wire.strict import setting_faults
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -156,9 +156,8 @@ def _settings() -> Settings:
     try:
         return Settings()
     except ValidationError as error:
-        for fault in error.errors():
-            name = "HINGED_" + "_".join(str(part) for part in fault["loc"]).upper()
-            typer.echo(f"{name}={fault['input']!r}: {reason_of(fault)}", err=True)
+        for fault in setting_faults(error):
+            typer.echo(fault, err=True)
         raise typer.Exit(BAD_USAGE) from None
 
 

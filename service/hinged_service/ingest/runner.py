@@ -24,7 +24,7 @@ from hinged_service.server.memory import keep_freed
 from hinged_service.settings import Settings
 from hinged_service.store.open import left_unsaved, opened
 from hinged_service.wire.encodings import other_encoding, without_marks
-from hinged_service.wire.strict import reason_of
+from hinged_service.wire.strict import reason_of, setting_faults
 
 __all__ = ["Bring", "run"]
 
@@ -135,4 +135,7 @@ def _spec(target: Target) -> ModelSpec | None:
 def _settings(target: Target) -> Settings:
     """Return the settings of the environment, overridden by the options."""
     given: dict[str, Any] = {"redis_url": target.redis_url, "data_dir": target.data_dir}
-    return Settings(**{name: value for name, value in given.items() if value is not None})
+    try:
+        return Settings(**{name: value for name, value in given.items() if value is not None})
+    except ValidationError as error:
+        raise Failed("\n".join(setting_faults(error)), BAD_USAGE) from None

@@ -1,14 +1,14 @@
-"""The common base of all parts of a spec, and the reasons why one is refused."""
+"""The common base of all parts of a spec, and the reasons why one, or a setting, is refused."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from hinged_service.wire.faults import shown
 
-__all__ = ["StrictModel", "reason_of"]
+__all__ = ["StrictModel", "reason_of", "setting_faults"]
 
 
 class StrictModel(BaseModel):
@@ -34,3 +34,11 @@ def reason_of(fault: Any) -> str:
         case "too_long":
             return f"must have at most {about['max_length']} entries"
     return str(fault["msg"])
+
+
+def setting_faults(error: ValidationError) -> list[str]:
+    """Return what is wrong with settings, each under its variable of the environment."""
+    return [
+        f"HINGED_{'_'.join(map(str, fault['loc'])).upper()}={fault['input']!r}: {reason_of(fault)}"
+        for fault in error.errors()
+    ]
