@@ -14,7 +14,7 @@ from hinged.base import Contributions, LinearClassifier
 from hinged.base_rate import BaseRate
 from hinged.binary import BinaryLinearClassifier, probabilities
 from hinged.curved import curved_pool
-from hinged.errors import InvalidParameter
+from hinged.errors import InvalidParameter, shown
 from hinged.events import Label, binary_target, checked_weight, finite_features
 from hinged.hinge_sgd import HingeSGD
 from hinged.kernel import pool_event, pooled, scores_of
@@ -110,6 +110,8 @@ class Hedge(LinearClassifier):
         curved: bool = False,
     ) -> None:
         super().__init__()
+        if models is not None and not isinstance(models, Sequence):
+            raise InvalidParameter(f"models must be a list of learners, not {shown(models)}")
         self.models = models
         self.learning_rate = learning_rate
         self.share = share

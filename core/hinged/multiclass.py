@@ -57,7 +57,7 @@ class MulticlassClassifier(LinearClassifier):
     """
 
     _SCORES: ClassVar[ClassRule] = ""
-    """How the compiled kernel scores the classes: it asks only the very class that says so."""
+    """The way the compiled kernel scores the classes; only the very class that sets it is asked."""
     _rule = 0
 
     def __init__(self, fit_intercept: bool, max_classes: int | None) -> None:

@@ -112,6 +112,8 @@ class MulticlassHedge(MulticlassByParts[None]):
         max_classes: int | None = DEFAULT_CLASSES,
     ) -> None:
         super().__init__(fit_intercept=True, max_classes=max_classes)
+        if models is not None and not isinstance(models, Sequence):
+            raise InvalidParameter(f"models must be a list of learners, not {shown(models)}")
         self.models = models
         self.learning_rate = learning_rate
         self.share = share

@@ -6,9 +6,9 @@ A function that needs one group takes that group; `Settings` is all of them.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 __all__ = [
@@ -21,6 +21,12 @@ __all__ = [
     "TimeoutSettings",
     "TuningSettings",
 ]
+
+
+def _named(path: object) -> object:
+    if path == "":
+        raise ValueError("must name a directory, or be left out")
+    return path
 
 
 class _Group(BaseSettings):
@@ -42,7 +48,7 @@ class RedisSettings(_Group):
         description="File with the password for that address, read at the start. It is used if the "
         "address has no password.",
     )
-    data_dir: Path = Field(
+    data_dir: Annotated[Path, BeforeValidator(_named)] = Field(
         Path.home() / ".local" / "share" / "hinged",
         description="Where the embedded Valkey keeps its append-only file.",
     )

@@ -135,6 +135,72 @@ def test_a_wrong_spec_is_refused_by_name_and_makes_nothing(
     check_problem(client.get(path), 404)
 
 
+@pytest.mark.parametrize(
+    ("spec", "fault"),
+    [
+        ({}, ("learner", "is missing")),
+        ({"learner": {}}, ("learner.type", "is missing")),
+        ({"learner": PERCEPTRON, "color": 1}, ("color", "is not a field here")),
+        (
+            {"learner": {"type": "perceptrom"}},
+            ("learner.type", "must be one of 'auto', 'perceptron'"),
+        ),
+        (
+            {"learner": PERCEPTRON, "metrics": ["f1"] * 21},
+            ("metrics", "must have at most 20 entries"),
+        ),
+    ],
+)
+def test_the_fault_of_a_spec_says_what_must_hold(
+    client: httpx.Client, spec: dict[str, Any], fault: tuple[str, str]
+) -> None:
+    (found,) = check_problem(client.put("/v1/models/x", json=spec), 422)["errors"]
+    assert found["field"] == fault[0]
+    assert found["reason"].startswith(fault[1])
+
+
+@pytest.mark.parametrize(
+    ("labels", "reason"),
+    [
+        (["a"], "must be 2 to 1,000 labels of one type: "),
+        ([1, True], "must be 2 to 1,000 labels of one type: "),
+        ({}, "must be 2 to 1,000 labels of one type: "),
+        (["a", "a"], "labels must be different values"),
+    ],
+)
+def test_wrong_labels_are_refused_in_one_sentence(
+    client: httpx.Client, labels: Any, reason: str
+) -> None:
+    refused = client.put("/v1/models/x", json={"learner": PERCEPTRON, "labels": labels})
+    (fault,) = check_problem(refused, 422)["errors"]
+    assert fault["field"] == "labels"
+    assert fault["reason"].startswith(reason)
+
+
+@pytest.mark.parametrize("learner", ["perceptron", "multiclass_perceptron"])
+def test_a_class_that_a_model_does_not_know_is_404(
+    client: httpx.Client, new_model: NewModel, learner: str
+) -> None:
+    model = new_model(learner={"type": learner})
+    check_problem(client.get(f"{model}/weights?class=true"), 404)
+    check_problem(client.post(f"{model}/explain?class=true", json={"x": {"a": 1}}), 404)
+
+
+@pytest.mark.parametrize("query", ["top=0", f"top={2**63}", "skip=-1", f"skip={2**63}", "skip=1e3"])
+def test_numbers_of_weights_beyond_the_document_are_refused(
+    client: httpx.Client, model: str, query: str
+) -> None:
+    (fault,) = check_problem(client.get(f"{model}/weights?{query}"), 422)["errors"]
+    assert fault["field"] == f"query.{query.partition('=')[0]}"
+
+
+def test_wrong_parameters_to_configure_are_named(client: httpx.Client, model: str) -> None:
+    parameters = {"learning_rate": 0, "margin": "wide"}
+    refused = client.post(f"{model}/configure", json={"set": parameters})
+    faults = check_problem(refused, 422)["errors"]
+    assert [fault["field"] for fault in faults] == ["set.learning_rate", "set.margin"]
+
+
 def test_a_spec_with_many_faults_is_answered_in_short(client: httpx.Client) -> None:
     long = "u" * 100_000
     spec: dict[str, Any] = {"learner": PERCEPTRON, long: 1, "labels": [long, long]}
@@ -196,7 +262,7 @@ def test_an_unknown_model_is_404_in_every_call(client: httpx.Client) -> None:
     assert check_problem(long, 404)
     assert len(long.content) < 2_000
     for unknown in ("/page", "/v1/", "/v2/models", "/v1/models/nobody/forget", "/favicon.ico"):
-        check_problem(client.get(unknown), 404)
+        assert "/docs" in check_problem(client.get(unknown), 404)["detail"]
 
 
 def test_a_method_that_a_path_has_not_is_405_and_says_which_it_has(
@@ -215,7 +281,7 @@ def test_a_method_that_a_path_has_not_is_405_and_says_which_it_has(
     ]
     for method, path, allowed in wrong:
         answer = client.request(method, path)
-        check_problem(answer, 405)
+        assert check_problem(answer, 405)["detail"].startswith("This path takes ")
         assert set(answer.headers["allow"].replace(" ", "").split(",")) == allowed, (method, path)
     for path in (model, f"{model}/learn", "/healthz", "/v1/models"):
         assert client.request("OPTIONS", path).status_code in (200, 204, 405)

@@ -144,6 +144,21 @@ def test_labels_of_textbooks_are_refused_with_the_labels_to_give(
     assert client.post(f"{given}/learn", json=event).json()["y_pred"] == -1
 
 
+@pytest.mark.parametrize(
+    ("labels", "label", "reason"),
+    [
+        (None, "t" * 257, "must be text of up to 256 characters"),
+        ("integers", 2**63, "must be an integer of 64 bits"),
+    ],
+)
+def test_a_label_that_is_too_large_is_refused_with_the_bound(
+    client: httpx.Client, new_model: NewModel, labels: Any, label: Any, reason: str
+) -> None:
+    model = new_model(learner={"type": "multiclass_perceptron"}, labels=labels)
+    refused = client.post(f"{model}/learn", json={"x": {}, "y": label})
+    assert check_problem(refused, 422)["errors"] == [{"field": "y", "reason": reason}]
+
+
 @pytest.mark.parametrize("form", ["one", "array"])
 @pytest.mark.parametrize(
     "weight",

@@ -54,6 +54,13 @@ def test_bad_arguments_for_a_key_are_refused(arguments: list[str], message: str)
     assert message in shown
 
 
+def test_no_key_is_shown_that_cannot_be_kept(tmp_path: Path) -> None:
+    code, shown = run("web", "--file", str(tmp_path / "none" / "keys.json"))
+    assert code == 2
+    assert "Cannot write" in shown
+    assert "hinged_web" not in shown
+
+
 def test_no_file_is_overwritten(tmp_path: Path) -> None:
     file = tmp_path / "keys.json"
     file.write_text('{"not": "keys"}')

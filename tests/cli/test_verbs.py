@@ -167,12 +167,30 @@ def test_many_events_through_a_pipe(run: Run, name: str) -> None:
     assert "class  feature" in run("weights", name).out
 
 
+def test_options_of_learn_stand_in_for_what_the_json_of_an_event_lacks(run: Run, name: str) -> None:
+    run("create", name, "--learner", "perceptron", *LABELS, "--json").json()
+    events = '{"x": {"a": 1}, "y": "ham", "w": 2}\n{"x": {"b": 1}, "y": null}'
+    run("learn", name, "--label", "spam", "--weight", "3", "--json", stdin=events).json()
+    # A tie of weight 2 for ham: a = b = -2. Then -2 for spam, a mistake of weight 3.
+    found = run("weights", name, "--json").json()
+    assert (found["weights"], found["intercept"]) == ({"b": 3.0, "a": -2.0}, 1.0)
+
+
+def test_a_label_without_features_is_sent_elsewhere(run: Run, name: str) -> None:
+    run("create", name, "--learner", "perceptron", *LABELS, "--json").json()
+    refused = run("learn", name, stdin='{"id": "m1", "y": "ham"}')
+    assert refused.code == 2
+    assert "no features" in refused.err
+    assert "--labels-only" in refused.err
+
+
 def test_labels_have_the_type_of_the_model(run: Run, name: str) -> None:
     for kind, labels, given, y in (
         ("perceptron", (), "true", True),
         ("perceptron", ("--label", "0", "--label", "1"), "1", 1),
         ("perceptron", ("--label", "0", "--label", "one"), "0", "0"),
         ("multiclass_perceptron", (), "7", "7"),
+        ("auto", (), "7", "7"),
     ):
         model = f"{name}-{kind}-{len(labels)}-{given}"
         run("create", model, "--learner", kind, *labels, "--json").json()
@@ -180,6 +198,11 @@ def test_labels_have_the_type_of_the_model(run: Run, name: str) -> None:
             assert run("learn", model, "a=1", "--label", given).code == 0
         expected = run("predict", model, "a=1", "--json").json()["y"]
         assert (expected, type(expected)) == (y, type(y))
+    for y in (7, True):  # the type of the labels that a model of the learner auto has
+        model = f"{name}-auto-{y}"
+        run("create", model, "--learner", "auto", "--json").json()
+        run("learn", model, "--event", json.dumps({"x": {"a": 1}, "y": y}), "--json").json()
+        assert run("learn", model, "a=1", "--label", json.dumps(y)).code == 0
 
 
 def test_values_are_read_as_json_or_are_text(run: Run, name: str) -> None:

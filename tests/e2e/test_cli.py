@@ -407,8 +407,17 @@ def test_a_given_redis_is_used_and_its_password_is_not_shown(
         (["--host", "nowhere.invalid", "--insecure"], {}, 1, "Cannot listen on nowhere.invalid"),
         (["--host", "0.0.0.0"], {}, 1, "There are no API keys"),
         (["--host", "::"], {}, 1, "There are no API keys"),
+        (
+            ["--workers", "2"],
+            {"HINGED_KEYS": "{}"},
+            1,
+            "HINGED_KEYS with the API keys cannot be used",
+        ),
+        ([], {"HINGED_KEYS_FILE": "/none"}, 1, "The file /none with the API keys"),
         (["--host", "0.0.0.0"], {"HINGED_KEYS": "[]", "HINGED_REDIS_URL": "x"}, 1, "Redis URL"),
         (["--data-dir", "/proc/version/d"], {}, 1, "cannot use /proc/version/d"),
+        ([], {"HINGED_DATA_DIR": ""}, 2, "HINGED_DATA_DIR='': must name a directory"),
+        ([], {"HINGED_REDIS_URL": ""}, 1, "The Redis URL is wrong"),
         (["--workers", "0"], {}, 2, "--workers"),
         (["--port", "65536"], {}, 2, "--port"),
     ],
@@ -425,6 +434,14 @@ def test_a_failed_start_gives_its_reason(
     assert ended[0] == code
     assert message in ended[2]
     assert "Traceback" not in ended[2]
+
+
+def test_ingest_names_a_wrong_setting(run: Callable[..., Command]) -> None:
+    words = ("file", "-", "--format", "ndjson", "--model", "m")
+    code, _, err = run("ingest", *words, HINGED_MAX_BODY_BYTES="0").finish()
+    assert code == 2
+    assert "HINGED_MAX_BODY_BYTES='0'" in err
+    assert "Traceback" not in err
 
 
 @pytest.mark.parametrize("command", ["serve", "demo"])

@@ -116,8 +116,8 @@ def test_bad_records_go_to_the_dead_letters_and_the_rest_is_learned(
     found = reasons(shared_server)
     assert list(found) == ["3", "4", "22"]
     assert found["3"].startswith("line 5:")
-    assert "x['f0']" in found["4"]
-    assert found["22"].startswith("y must be true or false (or 1 or 0);")
+    assert found["4"].startswith("line 6: x['f0']")
+    assert found["22"].startswith("line 24: y must be true or false (or 1 or 0);")
     assert weights(shared_server) == learned(rows)
 
 
@@ -377,6 +377,18 @@ def test_a_bound_that_is_none_is_wrong_usage(file: Run, tmp_path: Path, bound: s
     code, _, told = file(*words)
     assert code == 2
     assert "--max-bad" in told
+
+
+@pytest.mark.parametrize(
+    "words", [("--map", "u=true", "--map", "u=false"), ("--type", "a=number", "--type", "a=text")]
+)
+def test_what_is_said_twice_otherwise_is_wrong_usage(
+    file: Run, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    path = write_csv(tmp_path / "d.csv", events(5))
+    code, _, told = file(path, *CREATE, *words)
+    assert code == 2
+    assert "is given twice" in told
 
 
 def test_a_cut_off_file_is_learned_as_far_as_it_is_whole(

@@ -77,7 +77,7 @@ def test_a_file_of_lines(
     why = reasons(module_server, "lines")
     assert why["2"] == UNKNOWN
     assert "named by its id" in why["4"]
-    assert why["5"] == "y must be 'ham' or 'spam'"
+    assert why["5"] == "line 6: y must be 'ham' or 'spam'"
     labels = door.get("/v1/models/lines").json()["label_counts"]
     assert (labels["joined"], labels["waiting"]) == (2, 0)
     again, summary, _ = run("file", str(file), "--model", "lines", "--max-bad", "4")

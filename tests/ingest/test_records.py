@@ -183,6 +183,11 @@ def test_records_read_one_at_a_time_are_the_same_batch(
 
 def test_unread_json_is_read_by_its_source_only_if_it_is_no_event() -> None:
     assert gathered(columns([GOOD], None)).payload == GOOD
-    fault = [Raw("0", Fault("line 7:", "is cut off"))]
+    fault = [Raw("0", Fault("", "is cut off"), line="line 7:")]
     letters = gathered(columns([b"{"], None, fault)).letters
     assert letters[0].reason == "line 7: is cut off"
+
+
+def test_a_letter_names_the_line_of_what_the_model_refuses() -> None:
+    refused = [Raw("0", b'{"x":{"a":"b"},"y":true}', line="line 7:")]
+    assert gathered(refused).letters[0].reason.startswith("line 7: x['a'] must be")

@@ -204,8 +204,8 @@ def asked_proba(scope: Scope) -> int:
         ) from None
 
 
-def parse_position(text: str) -> Position:
-    """Read a position given by a client.
+def parse_position(text: str, field: str = "at_least") -> Position:
+    """Read a position given by a client in a field.
 
     Raises
     ------
@@ -217,6 +217,6 @@ def parse_position(text: str) -> Position:
         return Position.parse(text)
     except ValueError:
         raise Unprocessable(
-            "at_least must be a position as an earlier answer gave it.",
-            [Detail("at_least", "must be a position")],
+            f"{field} must be a position as an earlier answer gave it.",
+            [Detail(field, "must be a position")],
         ) from None

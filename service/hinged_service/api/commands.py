@@ -17,12 +17,14 @@ from hinged_service.api.dependencies import (
     problems_for,
     reach_of,
 )
+from hinged_service.api.problems import details_of
 from hinged_service.api.progress_lines import progress_answer, tell_of
 from hinged_service.api.struct_route import StructRoute
 from hinged_service.engine.live_model import LiveModel
 from hinged_service.errors import Detail, Unprocessable
 from hinged_service.model.spec import CONFIGURABLE
 from hinged_service.settings import LimitSettings
+from hinged_service.wire.faults import MAX_DETAILS
 from hinged_service.wire.responses import CommandResult, Repaired, Restored, Upgraded
 from hinged_service.wire.strict import StrictModel
 
@@ -68,7 +70,8 @@ def router(settings: LimitSettings) -> APIRouter:
         try:
             live_model.entry.spec.configured({**fold.configured, **wanted.set})
         except ValueError as error:
-            raise Unprocessable("Nothing was changed: see errors.", [_wrong(error)]) from None
+            faults = _faults(error, wanted.set)
+            raise Unprocessable("Nothing was changed: see errors.", faults) from None
         return await _do(live_model, {"do": "configure", "set": wanted.set})
 
     @routes.post("/freeze", summary="Stop learning")
@@ -160,12 +163,12 @@ def router(settings: LimitSettings) -> APIRouter:
     return routes
 
 
-def _wrong(error: ValueError) -> Detail:
-    """Return which parameter is wrong, and why."""
+def _faults(error: ValueError, parameters: dict[str, Any]) -> list[Detail]:
+    """Return which parameters are wrong, and why."""
     if isinstance(error, ValidationError):
-        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        return Detail(".".join(["set", *map(str, first["loc"])])[:200], first["msg"][:200])
-    return Detail("set", str(error)[:200])
+        found = details_of(error, parameters)[:MAX_DETAILS]
+        return [Detail(f"set.{fault.field}", fault.reason) for fault in found]
+    return [Detail("set", str(error)[:200])]
 
 
 async def _do(live_model: LiveModel, command: dict[str, Any]) -> CommandResult:

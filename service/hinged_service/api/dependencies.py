@@ -74,8 +74,10 @@ def reach_of(request: Request) -> Reach:
     return access.reach(request.scope)
 
 
-async def fresh(request: Request, model: str, at_least: str | None = None) -> LiveModel:
-    """Return a model that has read its log.
+async def fresh(
+    request: Request, model: str, at_least: str | None = None, field: str = "at_least"
+) -> LiveModel:
+    """Return a model that has read its log, up to the position in a field of the call.
 
     Raises
     ------
@@ -85,7 +87,7 @@ async def fresh(request: Request, model: str, at_least: str | None = None) -> Li
         About `at_least`, or as the model is opened.
 
     """
-    position = None if at_least is None else parse_position(at_least)
+    position = None if at_least is None else parse_position(at_least, field)
 
     async def read(live_model: LiveModel) -> LiveModel:
         await live_model.freshness.refresh_if_stale()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from http import HTTPStatus
 from typing import Any
 
 import msgspec
@@ -23,8 +24,9 @@ from hinged_service.telemetry.state_log import StateChangeLog
 from hinged_service.wire.codec import DamagedState
 from hinged_service.wire.faults import MAX_DETAILS, shown
 from hinged_service.wire.responses import Fault, Problem
+from hinged_service.wire.strict import reason_of
 
-__all__ = ["GUARDS", "guarded", "install", "problem", "refused", "send_problem"]
+__all__ = ["GUARDS", "details_of", "guarded", "install", "problem", "refused", "send_problem"]
 
 logger = logging.getLogger(__name__)
 
@@ -118,16 +120,19 @@ def refused(error: ValidationError | RequestValidationError, body: bytes = b"") 
 
     Fields are named as they stand in `body`, the JSON that was read.
     """
-    found = error.errors()
-    if any(e["type"] in ("json_invalid", "json_type") for e in found):
+    if any(e["type"] in ("json_invalid", "json_type") for e in error.errors()):
         return Malformed("The body is not valid JSON.")
-    value = json.loads(body) if body else _NO_BODY
-    reasons: dict[str, list[str]] = {}
-    for e in found:
-        reasons.setdefault(_field(e, value), []).append(_reason(e))
-    details = [Detail(field, " or ".join(dict.fromkeys(why))) for field, why in reasons.items()]
+    details = details_of(error, json.loads(body) if body else _NO_BODY)
     some = "" if len(details) <= MAX_DETAILS else f" ({MAX_DETAILS} of {len(details)} shown)"
     return Unprocessable(f"Nothing was done: see errors{some}.", details[:MAX_DETAILS])
+
+
+def details_of(error: ValidationError | RequestValidationError, value: Any) -> list[Detail]:
+    """Return the faults that pydantic found in `value`, those of one field as one."""
+    reasons: dict[str, list[str]] = {}
+    for found in error.errors():
+        reasons.setdefault(_field(found, value), []).append(_reason(found))
+    return [Detail(field, " or ".join(dict.fromkeys(why))) for field, why in reasons.items()]
 
 
 def _field(found: Any, value: Any) -> str:
@@ -153,8 +158,9 @@ def _shortened(text: str, chars: int) -> str:
 
 def _reason(found: Any) -> str:
     value = found.get("input")
-    what = "" if isinstance(value, (dict, list)) or value is None else f" (not {shown(value)})"
-    return f"{found['msg']}{what}"
+    untold = isinstance(value, (dict, list)) or value is None or found["type"] == "extra_forbidden"
+    what = "" if untold else f" (not {shown(value)})"
+    return f"{reason_of(found)}{what}"
 
 
 def _response(error: ServiceError) -> Response:
@@ -176,12 +182,16 @@ def _methods(request: Request) -> list[str]:
 
 
 def _http_answer(request: Request, error: HTTPException) -> Response:
-    made = ServiceError(str(error.detail))
-    made.__dict__.update(status=error.status_code, title=str(error.detail))
+    status, headers, detail = error.status_code, dict(error.headers or {}), str(error.detail)
+    if status == 404:
+        detail = "There is no call at this path. /docs lists all calls."
+    elif status == 405:
+        headers["allow"] = ", ".join(_methods(request))
+        detail = f"This path takes {headers['allow']}. /docs lists all calls."
+    made = ServiceError(detail)
+    made.__dict__.update(status=status, title=HTTPStatus(status).phrase.capitalize())
     response = _response(made)
-    response.headers.update(error.headers or {})
-    if error.status_code == 405:
-        response.headers["allow"] = ", ".join(_methods(request))
+    response.headers.update(headers)
     return response
 
 

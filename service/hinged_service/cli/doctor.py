@@ -18,6 +18,7 @@ from hinged_service.settings import Settings
 from hinged_service.store.open import opened
 from hinged_service.store.transport.server_check import Condition
 from hinged_service.wire.faults import DECODE_ERRORS
+from hinged_service.wire.strict import reason_of
 
 __all__ = ["Finding", "findings"]
 
@@ -80,7 +81,7 @@ def _of_settings() -> Iterator[Finding]:
     except ValidationError as error:
         for fault in error.errors():
             field = "HINGED_" + "_".join(map(str, fault["loc"])).upper()
-            yield Finding(field, "fault", f"{fault['msg']}.")
+            yield Finding(field, "fault", f"{reason_of(fault)}.")
     except StartupError as error:
         yield Finding("HINGED_KEYS", "fault", str(error))
     else:

@@ -84,11 +84,14 @@ def learn(
     event_id: Annotated[
         str | None,
         typer.Option(
-            "--id", help="Id of the event. An id counts once; a repetition changes nothing."
+            "--id",
+            help="Id of the event, if its JSON has none. An id counts once; a repetition changes "
+            "nothing.",
         ),
     ] = None,
     weight: Annotated[
-        float | None, typer.Option(min=0.0, help="Sample weight of the event. Default: 1.")
+        float | None,
+        typer.Option(min=0.0, help="Sample weight, if the JSON of the event has no w. Default: 1."),
     ] = None,
 ) -> None:
     """Learn labelled events. Each is predicted and scored first.
@@ -105,11 +108,13 @@ def learn(
         given["id"] = event_id
     if weight is not None:
         given["w"] = weight
+    events = [{n: v for n, v in event.items() if v is not None} for event in events]
     if label is None and any("y" not in event for event in events):
         raise typer.BadParameter("An event has no label: give --label, or y beside x.")
     if label is not None:
-        given["y"] = label_of(label, session.client.model(name).spec)
-    labelled = [Event(**{**event, **given}) for event in events]
+        model = session.client.model(name)
+        given["y"] = label_of(label, model.spec, model.classes)
+    labelled = [Event(**{**given, **event}) for event in events]
     if many:
         _learn_many(session, name, labelled)
     else:

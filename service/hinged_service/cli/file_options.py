@@ -91,8 +91,8 @@ def file_options(
     given: dict[str, Any] = {
         "format": format,
         "compression": compression,
-        "types": dict(_pair(text, "--type") for text in column or ()),
-        "labels": {text: _scalar(y) for text, y in (_pair(t, "--map") for t in labels or ())},
+        "types": _pairs(column, "--type"),
+        "labels": {text: _scalar(y) for text, y in _pairs(labels, "--map").items()},
     }
     try:
         return FileOptions(
@@ -109,11 +109,17 @@ def file_options(
         raise typer.BadParameter(str(error)) from None
 
 
-def _pair(text: str, option: str) -> tuple[str, str]:
-    name, sign, value = text.rpartition("=")
-    if not sign:
-        raise typer.BadParameter(f"{text!r} has no '='", param_hint=option)
-    return name, value
+def _pairs(texts: list[str] | None, option: str) -> dict[str, str]:
+    """Return names and values of texts like `name=value`; a name may hold equals signs."""
+    found: dict[str, str] = {}
+    for text in texts or ():
+        name, sign, value = text.rpartition("=")
+        if not sign:
+            raise typer.BadParameter(f"{text!r} has no '='.", param_hint=option)
+        if name in found:
+            raise typer.BadParameter(f"{name!r} is given twice.", param_hint=option)
+        found[name] = value
+    return found
 
 
 def _scalar(text: str) -> bool | int | str:

@@ -108,15 +108,17 @@ def read_events(features: list[str] | None, event: str | None) -> tuple[list[dic
     return [_event(document) for document in documents], many
 
 
-def label_of(text: str, spec: dict[str, Any]) -> Label:
-    """Return the label of a model that a text stands for, by the model's spec.
+def label_of(text: str, spec: dict[str, Any], classes: Sequence[Label]) -> Label:
+    """Return the label of a model that a text stands for, by its spec and the classes it knows.
 
     `BadParameter` if it has none.
     """
     labels = spec.get("labels")
-    multiclass = "max_classes" in spec["learner"]
-    if labels is None and multiclass:
-        return text
+    if labels is None and "max_classes" in spec["learner"]:
+        kind = type(classes[0]) if classes else str  # the learner auto takes any, but of one type
+        if kind is str:
+            return text
+        labels = "integers" if kind is int else (False, True)
     if labels == "integers":
         try:
             return int(text)
@@ -136,6 +138,11 @@ def label_of(text: str, spec: dict[str, Any]) -> Label:
 def _event(document: object) -> dict[str, Any]:
     if not isinstance(document, dict):
         raise typer.BadParameter('An event is an object: {"x": {...}}, or the features alone.')
+    if "x" not in document and "y" in document and isinstance(document.get("id"), str):
+        raise typer.BadParameter(
+            "An event has an id and a label but no features: give x. `hinged ingest file "
+            "--labels-only` takes the labels of earlier predictions."
+        )
     if not isinstance(document.get("x"), dict):
         return {"x": document}  # no feature's value is an object, so these are the features
     for field in document:

@@ -70,13 +70,21 @@ def key(
             reason = f"{name!r} is not a valid name: use letters, digits and -."
         raise typer.BadParameter(reason) from None
     kept = record.model_dump(mode="json")
-    typer.echo(f"Key (not shown again): {shown}")
-    if file is None:
-        typer.echo(f"To keep, in HINGED_KEYS or a file: {json.dumps([kept])}")
-    else:
-        file.write_text(json.dumps([*known, kept], indent=2) + "\n")
+    where = f"To keep, in HINGED_KEYS or a file: {json.dumps([kept])}"
+    if file is not None:
+        _write(file, json.dumps([*known, kept], indent=2) + "\n")
+        where = f"Its hash is in {file}; the service reads it at its next start."
+    typer.echo(f"Key (not shown again): {shown}\n{where}")
+
+
+def _write(file: Path, text: str) -> None:
+    """Write a file that its owner alone may read, also while it is written."""
+    try:
+        file.touch(mode=0o600)
         file.chmod(0o600)
-        typer.echo(f"Its hash is in {file}; the service reads it at its next start.")
+        file.write_text(text)
+    except OSError as error:
+        raise typer.BadParameter(f"Cannot write {file}: {error.strerror}.") from None
 
 
 def _records(file: Path | None) -> list[dict[str, Any]]:
@@ -86,6 +94,8 @@ def _records(file: Path | None) -> list[dict[str, Any]]:
         found = json.loads(without_marks(file.read_bytes()))
     except ValueError:
         found = None
+    except OSError as error:
+        raise typer.BadParameter(f"Cannot read {file}: {error.strerror}.") from None
     if not isinstance(found, list) or not all(isinstance(record, dict) for record in found):
         raise typer.BadParameter(f"{file} is not a JSON list of keys.")
     return found

@@ -14,6 +14,7 @@ import typer
 import uvicorn
 from pydantic import ValidationError
 
+from hinged_service.api.api_keys import Keys
 from hinged_service.errors import StartupError
 from hinged_service.ingest.target import BAD_USAGE, UNSAVED
 from hinged_service.server import supervisor
@@ -27,6 +28,7 @@ from hinged_service.store.open import left_unsaved
 from hinged_service.store.transport.address import parse
 from hinged_service.telemetry.log_format import log_config
 from hinged_service.telemetry.shared_directory import shared_directory
+from hinged_service.wire.strict import setting_faults
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -75,6 +77,7 @@ def run_service(
             "anything. Make one with `hinged key` and set HINGED_KEYS_FILE, or give --insecure."
         )
     try:
+        Keys.load(settings.keys_file, settings.keys)  # a worker cannot tell that they are wrong
         whereabouts = _whereabouts(settings)
         allow_many_connections()
         listener = bind(serving.host, serving.port)
@@ -153,9 +156,8 @@ def _settings() -> Settings:
     try:
         return Settings()
     except ValidationError as error:
-        for fault in error.errors():
-            name = "HINGED_" + "_".join(str(part) for part in fault["loc"]).upper()
-            typer.echo(f"{name}={fault['input']!r}: {fault['msg']}", err=True)
+        for fault in setting_faults(error):
+            typer.echo(fault, err=True)
         raise typer.Exit(BAD_USAGE) from None
 
 
@@ -169,7 +171,7 @@ def _cannot_start(why: object) -> typer.Exit:
 
 
 def _whereabouts(settings: Settings) -> str:
-    if not settings.redis_url:
+    if settings.redis_url is None:
         record = settings.data_dir.expanduser().resolve() / SOCKET_RECORD
         reach = f'redis-cli -s "$(cat {shlex.quote(str(record))})"'
         return f"an embedded Valkey in {settings.data_dir} ({reach})"

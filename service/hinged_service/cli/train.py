@@ -123,6 +123,7 @@ def train(
     from hinged_service.interchange.engines import EngineFailed, engine
     from hinged_service.interchange.warm_start import document_of_learner
     from hinged_service.model.spec import ModelSpec
+    from hinged_service.wire.strict import reason_of
 
     allowed = _allowance(max_bad)
     if (negative is None) != (positive is None):
@@ -146,7 +147,7 @@ def train(
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
-        raise typer.BadParameter(f"{where}: {first['msg']}.") from None
+        raise typer.BadParameter(f"{where}: {reason_of(first)}.") from None
     options = file_options(
         label, weight, column, labels, format, compression, delimiter, quote, encoding, missing
     )

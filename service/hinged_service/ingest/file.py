@@ -151,7 +151,7 @@ def _lot(block: Block) -> Lot | Sequence[Raw]:
 def _each(block: Block) -> Sequence[Raw]:
     raws = []
     for number, line, event, error, _, text in block.records():
+        body = text or event or Fault("", error or "is no event")
         place = f"row {number + 1}:" if line is None else f"line {line}:"
-        body = text or event or Fault(place, error or "is no event")
-        raws.append(Raw(str(number), body))
+        raws.append(Raw(str(number), body, line=place))
     return raws

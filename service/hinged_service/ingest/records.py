@@ -69,11 +69,14 @@ class Raw(NamedTuple):
         JSON, a mapping, or why there is neither.
     name
         The event's id where the source carries it beside the event.
+    line
+        Its line or row, to stand before what is wrong with it, where the offset does not tell it.
     """
 
     offset: str
     body: bytes | Mapping[str, Any] | Fault
     name: str | None = None
+    line: str = ""
 
 
 class Lot(NamedTuple):
@@ -146,7 +149,7 @@ def labels_alone(records: Sequence[Raw] | Lot) -> list[Raw]:
 
 
 def _label(raw: Raw) -> Raw:
-    offset, body, name = raw
+    body, name = raw.body, raw.name
     if isinstance(body, Fault):
         return raw
     if isinstance(body, bytes):
@@ -156,8 +159,8 @@ def _label(raw: Raw) -> Raw:
             return raw  # reading it tells what is wrong
     label = {part: body[part] for part in _LABEL if body.get(part) is not None}
     if label.setdefault("id", name) is None:
-        return Raw(offset, Fault("id", "is missing: it names the prediction of the label"))
-    return Raw(offset, _encode(label), name)
+        return raw._replace(body=Fault("id", "is missing: it names the prediction of the label"))
+    return raw._replace(body=_encode(label))
 
 
 def gather(
@@ -197,13 +200,13 @@ def _gathered(states: Sequence[ModelState], records: Sequence[Raw] | Lot) -> Bat
     parts: list[bytes] = []
     places: list[str] = []
     letters: list[Letter] = []
-    for offset, body, name in records.each() if isinstance(records, Lot) else records:
+    for offset, body, name, line in records.each() if isinstance(records, Lot) else records:
         found: tuple[Event, bytes] | Fault | None = body if isinstance(body, Fault) else None
         if found is None:
             text = body if isinstance(body, bytes) else _text(body)  # type: ignore[arg-type]
             found = text if isinstance(text, Fault) else read(states, text, name)
         if isinstance(found, Fault):
-            letters.append(Letter(offset, str(found)[:500], _kept(body)))
+            letters.append(Letter(offset, f"{line} {found}".strip()[:500], _kept(body)))
         else:
             events.append(found[0])
             parts.append(found[1])
@@ -215,7 +218,7 @@ def _lot(records: Sequence[Raw]) -> Lot | None:
     """Return records that are all JSON as columns."""
     if not records:
         return None
-    places, texts, names = zip(*records, strict=True)
+    places, texts, names, _ = zip(*records, strict=True)
     if set(map(type, texts)) != {bytes}:
         return None
     return Lot(places, texts, None, lambda: records, names)

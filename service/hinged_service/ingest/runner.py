@@ -24,6 +24,7 @@ from hinged_service.server.memory import collect_rarely, keep_freed
 from hinged_service.settings import Settings
 from hinged_service.store.open import left_unsaved, opened
 from hinged_service.wire.encodings import other_encoding, without_marks
+from hinged_service.wire.strict import reason_of, setting_faults
 
 __all__ = ["Bring", "run"]
 
@@ -129,10 +130,13 @@ def _spec(target: Target) -> ModelSpec | None:
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
-        raise Failed(f"The spec is wrong: {where} {first['msg']}", BAD_USAGE) from None
+        raise Failed(f"The spec is wrong: {where} {reason_of(first)}", BAD_USAGE) from None
 
 
 def _settings(target: Target) -> Settings:
     """Return the settings of the environment, overridden by the options."""
     given: dict[str, Any] = {"redis_url": target.redis_url, "data_dir": target.data_dir}
-    return Settings(**{name: value for name, value in given.items() if value is not None})
+    try:
+        return Settings(**{name: value for name, value in given.items() if value is not None})
+    except ValidationError as error:
+        raise Failed("\n".join(setting_faults(error)), BAD_USAGE) from None

@@ -21,6 +21,7 @@ from hinged_service.interchange.river_model import ExportedModel
 from hinged_service.model.spec import ModelSpec
 from hinged_service.model.state import ModelState
 from hinged_service.model.state_codec import restore_state, state_scalars
+from hinged_service.wire.strict import reason_of
 
 __all__ = ["NotImportable", "Origin", "document_from", "document_of_learner"]
 
@@ -268,7 +269,7 @@ def _document(
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
-        raise NotImportable(f"This model cannot be taken: {where} {first['msg']}.") from None
+        raise NotImportable(f"This model cannot be taken: {where} {reason_of(first)}.") from None
     except hinged.InvalidState as error:
         raise NotImportable(f"This model cannot be taken: {error}.") from None
     return document_of(name, spec, state)

@@ -342,8 +342,13 @@ class MulticlassPredictor:
         if self._allowed is not None:
             return f"must be one of the {len(self._allowed)} labels of the spec"
         if self._type is None:
-            return "must be text, an integer or a boolean, of the type of the labels before"
-        return "must be an integer" if self._type is int else f"must be text of up to {MAX_NAME}"
+            return (
+                f"must be text of up to {MAX_NAME} characters, an integer of 64 bits or a boolean, "
+                "of the type of the labels before"
+            )
+        if self._type is int:
+            return "must be an integer of 64 bits"
+        return f"must be text of up to {MAX_NAME} characters"
 
     def label(self, y_pred: Label | None) -> Label | None:
         """Return the label as JSON has it for a label of the learner."""

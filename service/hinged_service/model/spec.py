@@ -10,12 +10,15 @@ from typing import Annotated, Any, Literal, Self, TypeVar
 from pydantic import (
     ConfigDict,
     Field,
+    GetCoreSchemaHandler,
+    GetPydanticSchema,
     StrictBool,
     StrictInt,
     StrictStr,
     ValidationInfo,
     field_validator,
 )
+from pydantic_core import core_schema
 
 import hinged
 from hinged_service.errors import Detail, Unprocessable
@@ -52,7 +55,17 @@ Labels = (
 )
 
 
-_Listed = Literal["integers"] | Labels | None
+def _said(kind: object, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
+    """Say in one sentence what labels may be, not what is wrong with each kind of them."""
+    return core_schema.custom_error_schema(
+        handler(kind),
+        custom_error_type="labels",
+        custom_error_message="must be 2 to 1,000 labels of one type: text of up to 256 characters, "
+        'integers of 64 bits, or true and false; for a multiclass learner also "integers"',
+    )
+
+
+_Listed = Annotated[Literal["integers"] | Labels, GetPydanticSchema(_said)] | None
 
 
 class Retention(StrictModel):

@@ -92,6 +92,10 @@ def _reason(error: Exception) -> str:
         return "it is nested too deeply"
     if isinstance(error, UnicodeDecodeError):
         return "it is not UTF-8"
+    if isinstance(
+        error, json.JSONDecodeError
+    ):  # its text names line 1, whatever line of a body it is
+        return f"{error.msg} (character {error.pos})"
     return str(error)
 
 

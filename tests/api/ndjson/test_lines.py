@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.api.ndjson.sending import Sender, event, lines_of
+from tests.support.checks import check_problem
 from tests.support.running import serving
 from tests.support.service import Service
 from tests.support.shared_service import NewModel
@@ -82,6 +83,23 @@ def test_faults_of_the_request_itself_are_told_by_its_status(
     )
     assert status(f"{model}/learn", **{"content-encoding": "gzip"}) == 415
     assert client.get(model).json()["events"] == 0
+
+
+def test_a_source_is_refused_with_a_body_that_is_not_lines(
+    client: httpx.Client, model: str
+) -> None:
+    answer = client.post(f"{model}/learn?source=day", json=[{"x": {"a": 1}, "y": True}])
+    (fault,) = check_problem(answer, 422)["errors"]
+    assert fault["field"] == "source"
+    assert client.get(model).json()["events"] == 0
+
+
+def test_an_event_over_two_lines_is_told_by_the_lines_of_the_body(
+    client: httpx.Client, model: str
+) -> None:
+    first, second = post(client, f"{model}/learn", b'{"x":{"a":1},\n"y":true}\n')
+    assert (first["line"], second["line"]) == (1, 2)
+    assert second["detail"] == "The line is not valid JSON: Extra data (character 3)."
 
 
 def test_a_bad_line_is_told_and_the_rest_goes_on(client: httpx.Client, new_model: NewModel) -> None:

@@ -76,7 +76,7 @@ def test_wrong_tensors_are_named(
         (b"{", 400, "not valid JSON"),
         (b'{"inputs": [NaN]}', 400, "not valid JSON"),
         (b"\xff\xfe", 400, "UTF-16"),
-        (b'{"inputs": [{"data": ' + b"[" * 100_000, 400, "not valid JSON"),
+        (b'{"inputs": [{"data": ' + b"[" * 100_000, 400, "it is nested too deeply"),
         (b"{}", 422, "inputs"),
         (b"[]", 422, "Expected `object`"),
         (b'{"inputs": [], "outputs": [{"name": "logits"}]}', 422, "outputs[0].name"),
@@ -105,7 +105,9 @@ def test_unknown_models(client: httpx.Client, below: str) -> None:
 def test_a_version_that_is_none(client: httpx.Client, model: str) -> None:
     at = url_of(model).removesuffix("/infer") + "/versions"
     body = {"inputs": [tensor()]}
-    refused(client.post(f"{at}/7/infer", json=body), 422, "position")
+    refused(client.post(f"{at}/7/infer", json=body), 422, "version must be a position")
+    refused(client.get(f"{at}/7"), 422, "version must be a position")
+    refused(client.get(f"{at}/7/ready"), 422, "version must be a position")
     position = client.get(model).json()["position"]
     other = f"{position.partition('.')[0]}.{'0' * 40}"
     refused(client.post(f"{at}/{other}/infer", json=body), 409, "contradicts")

@@ -1,4 +1,4 @@
-"""What the tests of rules share: the events of AND, and learning of a row of events."""
+"""Common parts of the tests of rules: the events of AND, and learning of a row of events."""
 
 from __future__ import annotations
 

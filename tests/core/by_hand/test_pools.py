@@ -31,6 +31,11 @@ from tests.core.by_hand.learned import learned
 
 
 class TestHedge:
+    @pytest.mark.parametrize("models", [Perceptron(), iter([Perceptron()]), 2])
+    def test_models_that_are_no_list(self, models: Any) -> None:
+        with pytest.raises(InvalidParameter, match="models must be a list of learners"):
+            Hedge(models)
+
     def test_trust_by_hand(self) -> None:
         steady = Perceptron(initial_weights={"a": 1.0}, fit_intercept=False)
         other = Perceptron(initial_weights={"a": -1.0}, fit_intercept=False)
@@ -247,6 +252,7 @@ class TestMulticlassHedge:
         "params",
         [
             *({"models": []}, {"models": [1]}, {"models": [Perceptron()]}),
+            *({"models": MulticlassPerceptron()}, {"models": iter([MulticlassPerceptron()])}),
             *({"share": 1.0}, {"share": -0.1}, {"learning_rate": 0.0}, {"max_classes": 0}),
         ],
     )

@@ -1,4 +1,4 @@
-"""What is shown can be seen: its contrast, more than colours, and numbers of each chart."""
+"""Visibility of the page: contrast, more than colours, and numbers of each chart."""
 
 from __future__ import annotations
 

@@ -227,6 +227,6 @@ def _answered(batch: Batch[Event], label: _ToLabel, fed: SourceAppendResult) -> 
 
 def _another_body(source: _Source) -> Conflict:
     return Conflict(
-        f"This body differs from the one from which the source brought {source.lines} lines of. "
+        f"This body differs from the one of which the source brought {source.lines} lines. "
         "Send that one, or name another source."
     )

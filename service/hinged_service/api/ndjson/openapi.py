@@ -38,10 +38,11 @@ _RESULTS = (
     "the whole body with a source, nothing counts twice."
 )
 _SOURCE = (
-    "For a body of lines only: a name for this body. The service remembers how many of its lines "
-    "it has taken, so the same body sent again, whole, goes on where it stopped; lines need no ids "
-    "for it. Lines taken before are answered as duplicates, bad ones among them stay bad: mend "
-    "them in another body. A body that begins otherwise is 409; one that has grown goes on."
+    "A name for a body of lines; with another body it is refused. The service remembers how many "
+    "of its lines it has taken, so the same body sent again, whole, goes on where it stopped; "
+    "lines need no ids for it. Lines taken before are answered as duplicates, bad ones among them "
+    "stay bad: mend them in another body. A body that begins otherwise is 409; one that has grown "
+    "goes on."
 )
 
 

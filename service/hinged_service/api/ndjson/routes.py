@@ -66,13 +66,17 @@ def _asked(scope: Scope) -> _Asked:
 def check_query(scope: Scope) -> None:
     """Check the parameters of bodies of lines, for a call with another body.
 
+    Such a body has no source: to ignore one would let the same events count again.
+
     Raises
     ------
     Unprocessable
         Naming the parameter.
 
     """
-    _asked(scope)
+    if _asked(scope).source is not None:
+        reason = "names a body of lines only: send application/x-ndjson, or ids in the events"
+        raise Unprocessable("Nothing was taken: see errors.", [Detail("source", reason)])
 
 
 class _Predicting(Course[Question]):

@@ -35,7 +35,7 @@ from hinged_service.api.open_inference.tensors import Datatype, Tensor, rows
 from hinged_service.api.problems import as_service_error
 from hinged_service.api.readiness import Readiness
 from hinged_service.engine.live_model import LiveModel, Predictions
-from hinged_service.errors import Conflict, Detail, Malformed, ServiceError, Unprocessable
+from hinged_service.errors import Conflict, Detail, ServiceError, Unprocessable
 from hinged_service.model.predictor import Label, label_text
 from hinged_service.model.results import Rejection
 from hinged_service.model.spec import ModelSpec
@@ -43,7 +43,7 @@ from hinged_service.server.admission import HELD
 from hinged_service.settings import LimitSettings
 from hinged_service.telemetry.request_context import template
 from hinged_service.wire.events import MixedQuestion, Question
-from hinged_service.wire.faults import DECODE_ERRORS, MAX_DETAILS
+from hinged_service.wire.faults import DECODE_ERRORS, MAX_DETAILS, unexplained
 from hinged_service.wire.proba import ALL, USUAL
 
 __all__ = ["InferenceError", "bodies", "router"]
@@ -308,7 +308,7 @@ def router(settings: LimitSettings) -> APIRouter:
     )
     async def get_version_ready(request: Request, model: Name, version: Version) -> ModelReady:
         """Answer 200 if the model can predict, having learned that much, else 503."""
-        await fresh(request, model, version)
+        await fresh(request, model, version, "version")
         return ModelReady(name=model, ready=True)
 
     @routes.post(
@@ -351,7 +351,7 @@ def _answer_for(error: ServiceError) -> Response:
 
 
 async def _about(request: Request, model: str, version: str | None) -> ModelAbout:
-    live_model = await fresh(request, model, version)
+    live_model = await fresh(request, model, version, "version")
     spec = live_model.entry.spec
     inputs = [TensorAbout(name="x", datatype="FP64", shape=[-1, -1])]
     if spec.accepts_non_numeric:
@@ -386,7 +386,7 @@ async def _infer(
         names = _OUTPUTS if most else _PLAIN
     if _SHARES.isdisjoint(names):
         most = 0
-    at_least = None if version is None else parse_position(version)
+    at_least = None if version is None else parse_position(version, "version")
     control = request.scope[HELD].control
 
     async def predict(live_model: LiveModel) -> _Tensors:
@@ -430,7 +430,7 @@ def _parsed(body: bytes) -> _Request:
         field = at.rstrip("`").lstrip(".") or "body"
         raise Unprocessable("Nothing was predicted.", [Detail(field[:100], reason[:200])]) from None
     except DECODE_ERRORS as error:
-        raise Malformed(f"The body is not valid JSON: {error}.") from None
+        raise unexplained(error) from None
 
 
 class _Tensors:

@@ -103,7 +103,6 @@ class _Reader:
         self._options = options
         self._shape = shape
         self._feeder = feeder
-        self._reporter = reporter
         self._say = reporter.say
         self._cluster = ""
         self._ids: dict[str, str] = {}
