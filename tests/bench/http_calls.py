@@ -30,7 +30,7 @@ MODEL = "/v1/models/m"
 SPEC = b'{"learner":{"type":"perceptron"}}'
 LATE = "/v1/models/late"
 LATE_SPEC = b'{"learner":{"type":"perceptron"},"late_labels":{"wait_s":10,"max_waiting":10000000}}'
-IDS_PER_S = 10_000
+IDS_PER_S = 40_000
 
 
 def create_model(service: Server) -> None:

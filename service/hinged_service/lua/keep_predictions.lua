@@ -23,12 +23,12 @@ local IDS = 3 -- the words before the ids
 local total = (#ARGV - IDS) / 3
 local BEGINNINGS, LABELS = IDS + total, IDS + 2 * total
 if redis.call('HEXISTS', followers, uid) == 0 then return {'gone'} end
-if redis.call('HEXISTS', meta, 'last') == 0 then error({err = 'STREAMLOST meta'}) end
+local ring = ring_of(meta)
+if not ring.last then error({err = 'STREAMLOST meta'}) end
 local now = redis.call('TIME')
 local now_ms = now[1] * 1000 + math.floor(now[2] / 1000)
 local slots = {}
 for i = 1, SLOTS do slots[i] = KEYS[5 + i] end
-local ring = ring_of(meta)
 turn(meta, slots, ring, now_ms)
 
 -- Look up all ids in the ring, and whether they were seen.
@@ -36,12 +36,12 @@ local function known()
   local found, seen = {}, {}
   for from = 1, total, CHUNK do
     local ids = {unpack(ARGV, IDS + from, IDS + math.min(from + CHUNK - 1, total))}
-    local waiting = waiting_of(slots, ring, ids)
-    local now_seen = redis.call('HMGET', KEYS[4], unpack(ids))
-    local seen_before = redis.call('HMGET', KEYS[5], unpack(ids))
-    for i = 1, #ids do
-      found[from + i - 1] = waiting[i]
-      seen[from + i - 1] = now_seen[i] or seen_before[i]
+    for i, one in pairs(waiting_of(slots, ring, ids)) do found[from + i - 1] = one end
+    for generation = 4, 5 do
+      local marks = redis.call('HMGET', KEYS[generation], unpack(ids))
+      for i = 1, #ids do
+        if marks[i] then seen[from + i - 1] = true end
+      end
     end
   end
   return found, seen
@@ -78,14 +78,14 @@ local fresh, changed, early, mended = {}, {}, {}, {}
 
 -- Keep prediction i together with those before it, or return why not.
 local function keep(i)
-  local id, digest, before = ARGV[IDS + i], digest_of(i), found[i]
+  local id, before = ARGV[IDS + i], found[i]
   if kept[id] then
-    return digest_of(kept[id]) ~= digest and KeepRefusal.OTHER_FEATURES or nil
+    return digest_of(kept[id]) ~= digest_of(i) and KeepRefusal.OTHER_FEATURES or nil
   elseif not before then
     if seen[i] then return KeepRefusal.LABELLED end
-    if #fresh / 2 >= ring.free then return KeepRefusal.TOO_MANY_WAIT end
-    fresh[#fresh + 1] = id
-    fresh[#fresh + 1] = value_of(i)
+    local size = #fresh
+    if size / 2 >= ring.free then return KeepRefusal.TOO_MANY_WAIT end
+    fresh[size + 1], fresh[size + 2] = id, value_of(i)
   elseif string.sub(before[1], 1, 1) == 'L' then
     return string.sub(before[1], 30) ~= request and KeepRefusal.LABELLED or nil
   elseif before[2] == oldest(ring) then
@@ -97,7 +97,7 @@ local function keep(i)
     if not waiting then -- damaged, it is replaced
       mended[#mended + 1] = {id, before[2], string.sub(before[1], 1, 1) == 'E'}
       changed[#changed + 1] = {id, before[2], value_of(i)}
-    elseif waiting[1] ~= digest then
+    elseif waiting[1] ~= digest_of(i) then
       return KeepRefusal.OTHER_FEATURES
     else
       note_served(waiting[4], ARGV[LABELS + i])

@@ -13,13 +13,13 @@
 local SLOTS = 8
 
 -- The ring, from the stream's meta; `free` is the number of predictions and early labels that may
--- still be added.
+-- still be added, `last` the id of the log's last entry, which a stream without its meta lacks.
 local function ring_of(meta)
   local r = redis.call('HMGET', meta, 'slot', 'slot_start', 'wait_ms', 'max_waiting', 'retiring',
-    'early', 'waiting', 'early_waiting')
+    'early', 'waiting', 'early_waiting', 'last')
   return {slot = tonumber(r[1] or 0), start = tonumber(r[2]), wait = tonumber(r[3] or 86400000),
     free = tonumber(r[4] or 100000) - tonumber(r[7] or 0) - tonumber(r[8] or 0),
-    retiring = r[5], early = r[6] == '1'}
+    retiring = r[5], early = r[6] == '1', last = r[9]}
 end
 
 -- The slot that has expired.
@@ -132,20 +132,17 @@ end
 -- Look up at most 1,000 ids in the ring, newest slots first: value and slot of each.
 local function waiting_of(slots, ring, ids)
   local found = {}
-  local some = false
+  local all = redis.call('EXISTS', unpack(slots)) == SLOTS
   for back = 0, SLOTS - 1 do
     local slot = (ring.slot - back) % SLOTS
-    if redis.call('EXISTS', slots[slot + 1]) == 1 then
+    if all or redis.call('EXISTS', slots[slot + 1]) == 1 then
       local values = redis.call('HMGET', slots[slot + 1], unpack(ids))
       for i = 1, #ids do
-        if values[i] and not found[i] then
-          found[i] = {values[i], slot}
-          some = true
-        end
+        if values[i] and not found[i] then found[i] = {values[i], slot} end
       end
     end
   end
-  return found, some
+  return found
 end
 
 -- One prediction as JSON of the log, for the event it is joined to; `more` is further JSON.

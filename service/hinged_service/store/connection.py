@@ -231,23 +231,31 @@ class Connection:
         return found
 
     def begin(
-        self, script: Script, keys: list[str], *args: Word, size: int
-    ) -> asyncio.Future[tuple[Any, Seen]]:
+        self,
+        script: Script,
+        keys: list[str],
+        *args: Word,
+        size: int,
+        then: Callable[[asyncio.Future[tuple[Any, Seen]]], None],
+    ) -> None:
         """Begin what `share` does for a script that may change the stream; parameters as there.
 
-        Returns
-        -------
-        The result to come, without a task of its own if the connection is there. After any error
-        the script may or may not have run: what `share` raises if it is asked next tells more.
-
+        `then` gets the result, without a task if the connection is there. After any error the
+        script may or may not have run: what `share` raises if it is asked next tells more.
         """
         if size > _SHARED_BYTES:
-            return asyncio.ensure_future(self.share(script, keys, *args, changes=True, size=size))
+            task = asyncio.ensure_future(self.share(script, keys, *args, changes=True, size=size))
+            task.add_done_callback(then)
+            return
         command = ("EVALSHA", script.sha, len(keys), *keys, *args)
         sent = asyncio.ensure_future(self._servers.share(keys[0], command, True))
         timer = asyncio.get_running_loop().call_later(self._timeout_s, sent.cancel)
-        sent.add_done_callback(lambda _: timer.cancel())
-        return sent
+
+        def ended(sent: asyncio.Future[tuple[Any, Seen]]) -> None:
+            timer.cancel()
+            then(sent)
+
+        sent.add_done_callback(ended)
 
     def look(self, pulse: Pulse, key: str, field: str) -> asyncio.Task[None]:
         """Return a look at a field where `share` asks, which brings the pulse of that server on.

@@ -39,11 +39,13 @@ _PACK = msgspec.msgpack.Encoder()
 _RETIRED_AT_ONCE = 500
 _RETIRED_BYTES = 2**20
 _MOST_TURNS = 400
-_FEW = 3  # callers that come back within one round of the loop
+_FEW = 3  # callers that are not worth two requests
 _ROUNDS = 4
+_SHARE = 2 / 3
+_MOST_ON_WAY = 2
 _WORDS = 3
 _MOST_WORDS = 2_000 * _WORDS
-_ARRAY_OF_4 = b"\x94"
+_BEGINNING = b"\x94\xae"  # in msgpack: an array of 4, a text of 14 bytes
 
 COUNTS = {
     "predicted": "predicted",
@@ -83,11 +85,12 @@ class _KeepRequest(msgspec.Struct):
 
 
 class PendingPredictions:
-    """Keeper of a model's predictions, one request in flight; those of other callers go together.
+    """Keeper of a model's predictions, two requests in flight; those of other callers go together.
 
-    Callers just answered have a moment to come back and join the next request: with 16 of them
-    larger requests gave 11 to 14 % more than halves that take turns. A request needs no task unless
-    it has to be sent again.
+    A request leaves as soon as two thirds of the known callers are in it: Redis keeps their
+    predictions while the worker makes those of the others. With fewer it waits for some rounds of
+    the loop, for callers just answered to come back: larger requests cost less. It needs no task
+    unless it has to be sent again.
 
     Parameters
     ----------
@@ -101,8 +104,11 @@ class PendingPredictions:
         self._uid = keys.uid
         self._keys = [*keys.on.followed, *keys.on.seen, *keys.on.pending]
         self._queue: deque[_KeepRequest] = deque()
-        self._busy = False
-        self._task: asyncio.Task[None] | None = None
+        self._on_way: list[int] = []
+        """Sizes of the requests whose answers are awaited."""
+        self._enough = 1
+        self._gathers = False
+        self._tasks: set[asyncio.Task[None]] = set()
         self._loop = asyncio.get_running_loop()
         mine = secrets.token_hex(8)
         self._requests = (f"{mine}{number}" for number in itertools.count())
@@ -122,31 +128,38 @@ class PendingPredictions:
 
         """
         self._queue.append(_KeepRequest(words, self._loop.time() + timeout_s, answer))
-        if not self._busy:
-            self._busy = True
-            self._loop.call_soon(self._next)
+        self._see_to_queue()
 
-    def _gather(self, answered: int, rounds: int) -> None:
-        """Send what waits as soon as so many callers do, or after some rounds of the loop."""
-        if rounds and len(self._queue) < answered:
-            self._loop.call_soon(self._gather, answered, rounds - 1)
+    def _see_to_queue(self) -> None:
+        """Send what waits if it is enough; else after some rounds if no answer is awaited."""
+        if len(self._queue) >= self._enough and len(self._on_way) < _MOST_ON_WAY:
+            self._next()
+        elif self._queue and not (self._gathers or self._on_way):
+            self._gathers = True
+            self._loop.call_soon(self._gather, _ROUNDS)
+
+    def _gather(self, rounds: int) -> None:
+        if self._on_way or not self._queue:
+            self._gathers = False
+        elif rounds:
+            self._loop.call_soon(self._gather, rounds - 1)
         else:
+            self._gathers = False
             self._next()
 
     def _next(self) -> None:
-        """Send what waits, if anything does."""
+        """Send what waits."""
         taken: list[_KeepRequest] = []
         count = 0
         while self._queue and count < _MOST_WORDS:
             taken.append(self._queue.popleft())
             count += len(taken[-1].words)
-        self._busy = bool(taken)
-        if taken:
-            try:
-                self._send(taken)
-            except Exception as error:  # noqa: BLE001 - the callers get it
-                self._loop.call_soon(self._next)
-                _fail(taken, error)
+        self._on_way.append(len(taken))
+        try:
+            self._send(taken)
+        except Exception as error:  # noqa: BLE001 - the callers get it
+            self._came_back(taken)
+            _fail(taken, error)
 
     def _send(self, taken: Sequence[_KeepRequest]) -> None:
         words = [word for one in taken for word in one.words]
@@ -158,8 +171,8 @@ class PendingPredictions:
             *(*words[::_WORDS], *beginnings, *words[2::_WORDS]),
         )
         size = sum(map(len, beginnings))
-        sent = self._connection.begin(*call, size=size)
-        sent.add_done_callback(lambda sent: self._sent(taken, call, size, sent))
+        then = functools.partial(self._sent, taken, call, size)
+        self._connection.begin(*call, size=size, then=then)
 
     def _sent(
         self,
@@ -171,7 +184,9 @@ class PendingPredictions:
         """Answer the callers, or send the same again if it may be lost."""
         if sent.cancelled() or sent.exception() is not None:
             again = functools.partial(self._connection.share, *call, changes=True, size=size)
-            self._task = self._loop.create_task(self._send_again(taken, again))
+            task = self._loop.create_task(self._send_again(taken, again))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
         else:
             self._answer(taken, sent.result()[0])
 
@@ -181,20 +196,27 @@ class PendingPredictions:
         try:
             reply, _ = await retry(again, taken[0].deadline_s)
         except Exception as error:  # noqa: BLE001 - the callers get it
-            self._next()
+            self._came_back(taken)
             _fail(taken, error)
         else:
             self._answer(taken, reply)
 
     def _answer(self, taken: Sequence[_KeepRequest], reply: Any) -> None:
         """Answer the callers, who may have more for the next request."""
-        self._loop.call_soon(self._gather, len(taken), _ROUNDS if len(taken) > _FEW else 1)
+        self._came_back(taken)
         if reply[0] == b"gone":
             _fail(taken, ModelGone())
             return
         for one, found in zip(taken, reply[1], strict=True):
             if not one.answer.done():
                 one.answer.set_result(None if found == 0 else (found[0], KeepRefusal(found[1])))
+
+    def _came_back(self, taken: Sequence[_KeepRequest]) -> None:
+        """Note that a request is answered, or given up; see to those who wait."""
+        callers = len(self._queue) + sum(self._on_way)
+        self._on_way.remove(len(taken))
+        self._enough = callers if callers <= _FEW else round(callers * _SHARE)
+        self._see_to_queue()
 
 
 def _fail(taken: Sequence[_KeepRequest], error: Exception) -> None:
@@ -217,8 +239,7 @@ def words_of(event_id: str, digest: str, x: str, label: bytes) -> tuple[Word, Wo
         JSON of these and of the predicted label.
 
     """
-    two = _PACK.encode((digest, x))
-    return event_id, _ARRAY_OF_4 + two[1:], label
+    return event_id, _BEGINNING + digest.encode() + _PACK.encode(x), label
 
 
 async def retire(connection: Connection, keys: StreamKeys) -> None:

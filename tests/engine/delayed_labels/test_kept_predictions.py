@@ -1,4 +1,4 @@
-"""Predictions of many callers on their way to Redis: in two halves, by turns."""
+"""Predictions of many callers on their way to Redis: at most two requests by turns."""
 
 import asyncio
 import time
@@ -40,7 +40,7 @@ def test_all_who_wait_are_answered_soon_when_redis_is_away(own_server: RedisServ
 
 
 @pytest.mark.parametrize("callers", [1, 2, 16, 17])
-def test_callers_that_come_back_go_together(
+def test_callers_that_come_back_go_in_two_requests(
     server: RedisServer, monkeypatch: pytest.MonkeyPatch, callers: int
 ) -> None:
     sizes: list[int] = []
@@ -69,5 +69,5 @@ def test_callers_that_come_back_go_together(
             )
 
     assert asyncio.run(run()) == callers * TIMES == sum(sizes)
-    assert max(sizes) == callers
-    assert len(sizes) <= TIMES + callers
+    assert max(sizes) <= callers
+    assert len(sizes) <= 2 * TIMES + callers

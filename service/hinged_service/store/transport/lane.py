@@ -67,9 +67,10 @@ UNSEEN: Final = Seen(Pulse(-1e9))
 class Lane(asyncio.Protocol):
     """A connection whose commands do not wait for each other's answers.
 
-    Commands of one round of the loop leave in one write, and answers that come together are read
-    together. The server remembers what was read here (client-side caching by RESP3) and tells once
-    when another connection changes it, before any later answer.
+    A command leaves at once if no answer is awaited, else in one write with others of its round of
+    the loop; answers that come together are read together. The server remembers what was read here
+    (client-side caching by RESP3) and tells once when another connection changes it, before any
+    later answer.
 
     Parameters
     ----------
@@ -156,9 +157,13 @@ class Lane(asyncio.Protocol):
             self.cut()
             return answer
         words: Any = command  # hiredis's stub knows only one word
+        packed = hiredis.pack_command(words)
+        if len(self._sent) == 1:
+            self._transport.write(packed)
+            return answer
         if not self._out:
             self._loop.call_soon(self._flush)
-        self._out.append(hiredis.pack_command(words))
+        self._out.append(packed)
         return answer
 
     def _flush(self) -> None:
