@@ -81,7 +81,7 @@ cdef int move_by_confidence(
         join(weights, variance)
         variance._find(event)
         weights._open(event)
-        if variance.seen == event.serial:
+        if variance._has(event):
             break
     else:
         raise RuntimeError("the comparison of names goes on looking them up")
@@ -272,7 +272,7 @@ cdef int betting_results(tuple vectors, Event *event, double slope, double w) ex
     for i in range(MOST_TRIES):
         find_all(event, weights, sums, scales)
         find_all(event, sizes, rewards, weights)
-        if sums.seen == event.serial == scales.seen:
+        if sums._has(event) and scales._has(event):
             break
     else:
         raise RuntimeError("the comparison of names goes on looking them up")
