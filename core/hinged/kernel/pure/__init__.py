@@ -66,6 +66,7 @@ from hinged.kernel.pure.probabilities import (
 )
 from hinged.kernel.pure.reader import packed_features, read_events, sent_text
 from hinged.kernel.pure.rules import (
+    CORE,
     LARGEST,
     RULES,
     TOTALS,
@@ -110,6 +111,7 @@ from hinged.kernel.pure.storage import (
 __all__ = [
     "BELOW_1",
     "CLASS_RULES",
+    "CORE",
     "DEVIATIONS",
     "EPSILON",
     "KEPT",
