@@ -56,8 +56,8 @@ class MulticlassClassifier(LinearClassifier):
 
     """
 
-    _SCORES: ClassVar[ClassRule] = ""
-    """How the compiled kernel scores the classes: it asks only the very class that says so."""
+    _CLASS_RULE: ClassVar[ClassRule] = ""
+    """The rule that the compiled kernel knows: it asks only the very class that says so."""
     _rule = 0
 
     def __init__(self, fit_intercept: bool, max_classes: int | None) -> None:

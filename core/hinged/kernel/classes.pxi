@@ -65,7 +65,10 @@ cpdef bint finite_scores(dict scores) except -1:
 
 
 cdef enum:  # as in `pure.CLASS_RULES`
-    LINEAR_CLASSES = 1
+    PERCEPTRON_CLASSES = 1
+    AGGRESSIVE_CLASSES
+    AROW_CLASSES
+    LOGISTIC_CLASSES
     AVERAGED_CLASSES
     CLASS_MEANS
     SQUARED_FEATURES
@@ -167,6 +170,7 @@ cdef tuple learned_class(learner, Event *event, x, y, w, bint squared):
     cdef int rule = learner._rule
     cdef Event *squares
     cdef Accounting account
+    cdef ClassWeights part, rival_part
     cdef dict raw, served
     cdef object own = None, rival = None, y_pred, numbers
     cdef double own_score = 0.0, top = 0.0, distance = 0.0, loss = 0.0, size
@@ -177,6 +181,8 @@ cdef tuple learned_class(learner, Event *event, x, y, w, bint squared):
         and 0.0 < <double>w < INFINITY
         and (type(y) is str or type(y) is int or type(y) is bool)
     ):
+        return None
+    if rule == AGGRESSIVE_CLASSES and w != 1.0 and learner.mode == "uncapped":
         return None
     if rule == SQUARED_FEATURES:
         squares = gathered_squares(event, x)
@@ -215,12 +221,16 @@ cdef tuple learned_class(learner, Event *event, x, y, w, bint squared):
     if not distance > <double>learner._update_margin and (
         rival is not None or not learner._needs_rival
     ):
-        numbers = with_squares(x) if squared else x
-        event.of = <PyObject *>numbers
-        try:
-            updated = learner._learn_classes(numbers, own, rival, distance, size, w)
-        finally:
-            event.of = NULL
+        part = learner._parts[own]
+        rival_part = part if rival is None else learner._parts[rival]
+        updated = moved_classes(rule, learner, event, raw, part, rival_part, distance, size, w)
+        if not updated:
+            numbers = with_squares(x) if squared else x
+            event.of = <PyObject *>numbers
+            try:
+                updated = learner._learn_classes(numbers, own, rival, distance, size, w)
+            finally:
+                event.of = NULL
         account.updates += updated
     return y_pred, served[y_pred], y_pred is not own, updated, loss
 
@@ -254,29 +264,36 @@ def add_to_classes(list parts, list slopes, x, double rate, double constant):
     """Take AdaGrad's step by a slope of each class, or none if a number would not be finite."""
     cdef Event *event
     cdef ClassWeights part
-    cdef double slope, intercept, square
-    cdef Py_ssize_t i, count = len(parts)
-    cdef bint last
-    if len(slopes) != count:
+    if len(slopes) != len(parts):
         raise ValueError("a slope for each class")
     for part in parts:
         if not part.weights.plain:
             return pure.add_to_classes(parts, slopes, x, rate, constant)
     event = gathered(x)
     try:
-        for last in range(2):  # all are looked at before one changes
-            for i in range(count):
-                part, slope = parts[i], slopes[i]
-                intercept, square = part.intercept, part.auxiliary_intercept
-                logistic_step(rate, -1.0, slope * constant, &intercept, &square)
-                logistic_results(part.weights, part.auxiliary, event, slope, rate, -1.0)
-                if last:
-                    part.weights._set(event, 0)
-                    join(part.weights, part.auxiliary)
-                    part.auxiliary._set(event, 1)
-                    part.intercept, part.auxiliary_intercept = intercept, square
-                elif not (isfinite(intercept) and isfinite(square) and results_finite(event, 2)):
-                    return False
-        return True
+        return moved_by_slopes(parts, slopes, event, rate, constant)
     finally:
         released(event)
+
+
+cdef bint moved_by_slopes(
+    list parts, list slopes, Event *event, double rate, double constant
+) except -1:
+    cdef ClassWeights part
+    cdef double slope, intercept, square
+    cdef Py_ssize_t i
+    cdef bint last
+    for last in range(2):  # all are looked at before one changes
+        for i in range(len(parts)):
+            part, slope = parts[i], slopes[i]
+            intercept, square = part.intercept, part.auxiliary_intercept
+            logistic_step(rate, -1.0, slope * constant, &intercept, &square)
+            logistic_results(part.weights, part.auxiliary, event, slope, rate, -1.0)
+            if last:
+                part.weights._set(event, 0)
+                join(part.weights, part.auxiliary)
+                part.auxiliary._set(event, 1)
+                part.intercept, part.auxiliary_intercept = intercept, square
+            elif not (isfinite(intercept) and isfinite(square) and results_finite(event, 2)):
+                return False
+    return True

@@ -37,22 +37,26 @@ cdef dict scored_by_means(dict parts, Event *event):
 def add_to_means(ClassWeights part, x, double w):
     """Count an event of weight `w` to its class, unless a number would not be finite."""
     cdef Event *event = gathered(x)
-    cdef double before = part.intercept + 1.0, after = before + w, old, new, value
-    cdef Py_ssize_t i
     try:
-        find_all(event, part.weights, part.auxiliary)
-        for i in range(event.count):
-            value, old = event.values[i], part.weights._value(i)
-            new = old + w * value
-            event.results[i] = new
-            event.results[event.room + i] = part.auxiliary._value(i) + w * (value - old / before) * (
-                value - new / after
-            )
-        if not (isfinite(after) and results_finite(event, 2)):
-            return False
-        part.weights._set(event, 0)
-        part.auxiliary._set(event, 1)
-        part.intercept += w
-        return True
+        return means_moved(part, event, w)
     finally:
         released(event)
+
+
+cdef bint means_moved(ClassWeights part, Event *event, double w) except -1:
+    cdef double before = part.intercept + 1.0, after = before + w, old, new, value
+    cdef Py_ssize_t i
+    find_all(event, part.weights, part.auxiliary)
+    for i in range(event.count):
+        value, old = event.values[i], part.weights._value(i)
+        new = old + w * value
+        event.results[i] = new
+        event.results[event.room + i] = part.auxiliary._value(i) + w * (value - old / before) * (
+            value - new / after
+        )
+    if not (isfinite(after) and results_finite(event, 2)):
+        return False
+    part.weights._set(event, 0)
+    part.auxiliary._set(event, 1)
+    part.intercept += w
+    return True

@@ -550,6 +550,13 @@ cdef class Storage:
             released(event)
         return 0
 
+    cdef int _move_found(self, Event *event, double step, double norm) except -1:
+        """Add `step` times an event, of that norm, which fits."""
+        self._open(event)
+        self.bound = self.bound + fabs(step) * norm
+        self._add_found(event, step)
+        return 0
+
     cdef void _add_found(self, Event *event, double step) noexcept:
         cdef Py_ssize_t i
         for i in range(event.count):

@@ -30,9 +30,11 @@ if TYPE_CHECKING:
 
 Label = TypeVar("Label", bound=Hashable)
 
-ClassRule = Literal["", "linear", "averaged", "means", "squares"]
-"""How the classes of a learner are scored, if the compiled version knows; see `class_scores`,
-`averaged_scores`, `mean_scores`, and the first of these with squares."""
+ClassRule = Literal[
+    "", "perceptron", "aggressive", "arow", "logistic", "averaged", "means", "squares"
+]
+"""How the classes of a learner are scored and move, if the compiled version knows: by
+`averaged_scores`, `mean_scores`, or as the learner of squares does; the others by `class_scores`."""
 CLASS_RULES: tuple[ClassRule, ...] = get_args(ClassRule)
 
 
@@ -100,8 +102,8 @@ def finite_scores(scores: Mapping[Label, float]) -> bool:
 
 
 def class_rule(learner: object) -> int:
-    """Return the number of the scores that the very class of a learner says it has."""
-    return CLASS_RULES.index(vars(type(learner)).get("_SCORES", ""))
+    """Return the number of the rule that the very class of a learner says it has."""
+    return CLASS_RULES.index(vars(type(learner)).get("_CLASS_RULE", ""))
 
 
 def scores_at_once(learner: MulticlassClassifier, x: Event) -> dict[ClassLabel, float] | None:
