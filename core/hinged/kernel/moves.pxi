@@ -5,7 +5,7 @@ cdef bint moved_classes(
     int rule,
     learner,
     Event *event,
-    dict raw,
+    Scored found,
     ClassWeights own,
     ClassWeights rival,
     double margin,
@@ -18,7 +18,7 @@ cdef bint moved_classes(
     if rule == CLASS_MEANS:
         return means_moved(own, event, w)
     if rule == LOGISTIC_CLASSES:
-        return moved_by_shares(learner, event, raw, own, w)
+        return moved_by_shares(learner, event, found, own, w)
     if rule == AROW_CLASSES:
         return moved_by_confidence(learner, event, own, rival, margin, w)
     if rule == AGGRESSIVE_CLASSES:
@@ -114,14 +114,16 @@ cdef bint moved_by_confidence(
     return True
 
 
-cdef bint moved_by_shares(learner, Event *event, dict raw, ClassWeights own, double w) except -1:
+cdef bint moved_by_shares(
+    learner, Event *event, Scored found, ClassWeights own, double w
+) except -1:
     cdef ClassWeights part
     cdef double least = learner._least, share
     cdef list moving = [], slopes = []
     rate = learner._learning_rate
     if type(rate) is not float:
         return False
-    for part, value in zip((<dict>learner._parts).values(), softmax(raw).values()):
+    for part, value in zip(found.parts.values(), softmax(found._dict()).values()):
         share = value
         if part is own or not share < least:
             moving.append(part)
