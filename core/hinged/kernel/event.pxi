@@ -72,6 +72,8 @@ cdef struct Event:
     double *own_values
     int32_t *own_hints
     int32_t *places  # the entries in the table that is looked at
+    Py_ssize_t squares  # so many of the last names are those of squares, NULL until they are
+    int32_t *roots  # needed; the numbers of what they are squares of
     double *results  # one part per vector, stored only when all of them are finite
     double norm
     bint has_norm, busy
@@ -103,6 +105,7 @@ cdef int widen(Event *event, Py_ssize_t count) except -1:
     event.own_values = <double *>wider(event.own_values, count * sizeof(double))
     event.own_hints = <int32_t *>wider(event.own_hints, count * sizeof(int32_t))
     event.places = <int32_t *>wider(event.places, count * sizeof(int32_t))
+    event.roots = <int32_t *>wider(event.roots, count * sizeof(int32_t))
     event.results = <double *>wider(event.results, MOST_VECTORS * count * sizeof(double))
     event.room = count
     return 0
@@ -143,7 +146,7 @@ cdef bint renewed(Event *event, object x) except -1:
     cdef PyObject *value
     cdef double size
     cdef uint64_t serial = event.serial
-    if not serial or event.reading != NULL or PyDict_Size(x) != event.count:
+    if not serial or event.reading != NULL or event.squares or PyDict_Size(x) != event.count:
         return False
     event.serial = 0  # not whole, until all values are in
     while PyDict_Next(x, &at, &name, &value):
@@ -263,7 +266,7 @@ cdef void forget(Event *event) noexcept:
     cdef Py_ssize_t i, count = event.count
     cdef PyObject *reading = event.reading
     event.serial = 0
-    event.count = 0
+    event.count = event.squares = 0
     event.has_norm = False
     if reading != NULL:
         event.reading = NULL
@@ -289,6 +292,7 @@ cdef void released(Event *event) noexcept:
     PyMem_Free(event.own_values)
     PyMem_Free(event.own_hints)
     PyMem_Free(event.places)
+    PyMem_Free(event.roots)
     PyMem_Free(event.results)
     PyMem_Free(event)
 

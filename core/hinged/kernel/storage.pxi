@@ -377,6 +377,7 @@ cdef class Storage:
             return 0
         while i < event.count:
             if self.slots[i] < 0:
+                name_square(event, i)
                 slot = self._opened(event.names[i], event.hashes[i])
                 if self.seen != event.serial:  # a comparison of names came back to this vector
                     self._find(event)

@@ -19,6 +19,8 @@ cdef struct Table:
     Py_ssize_t count, room, mask
     Py_ssize_t users  # vectors, events, and look-ups while names are compared
     Found[2] found  # of an event, and of one that was made of it
+    int32_t *squares  # by the number of an entry: that of the name of its square from 1, 0 if it is
+    Py_ssize_t squares_room  # not known
     bint plain  # whether all names are texts and whole numbers
     bint by_hint  # whether a quarter of the hints were right for the event before
 
@@ -54,6 +56,7 @@ cdef void leave(Table *table) noexcept:
         Py_XDECREF(table.entries[i].name)
     PyMem_Free(table.entries)
     PyMem_Free(table.index)
+    PyMem_Free(table.squares)
     for i in range(2):
         PyMem_Free(table.found[i].slots)
     PyMem_Free(table)
@@ -63,7 +66,7 @@ cdef Py_ssize_t size_of(const Table *table) noexcept:
     """Return the bytes that a table takes for each of its users."""
     cdef size_t size = sizeof(Table) + table.room * sizeof(Entry)
     size += (table.mask + 1) * sizeof(uint64_t)
-    size += (table.found[0].room + table.found[1].room) * sizeof(int32_t)
+    size += (table.found[0].room + table.found[1].room + table.squares_room) * sizeof(int32_t)
     return <Py_ssize_t>size // table.users
 
 
@@ -176,13 +179,13 @@ cdef void guess(const Table *table, Event *event) noexcept:
     for before the next.
     """
     cdef int32_t *places = event.places
-    cdef Py_ssize_t i
+    cdef Py_ssize_t i, given = event.count - event.squares
     cdef int32_t slot
     if table.count == 0:
-        for i in range(event.count):
+        for i in range(given):
             places[i] = -1
         return
-    for i in range(event.count):
+    for i in range(given):
         slot = hint_of(event, i)[0] if table.by_hint else -1
         if 0 <= slot < table.count:
             HK_PREFETCH(&table.entries[slot])
@@ -190,11 +193,31 @@ cdef void guess(const Table *table, Event *event) noexcept:
             slot = -1
             HK_PREFETCH(&table.index[place(event.hashes[i], table.mask)])
         places[i] = slot
-    for i in range(event.count):
+    for i in range(given):
         if places[i] < 0:
             slot = places[i] = likely(table, event.hashes[i])
             if slot >= 0:
                 HK_PREFETCH(&table.entries[slot])
+
+
+cdef int32_t entry_of_square(Table *table, Event *event, Py_ssize_t i) except -2:
+    """Return the number of the entry of a square's name, known by that of its root if it was found."""
+    cdef int32_t root = event.places[event.roots[i - (event.count - event.squares)]], slot
+    cdef Py_ssize_t room
+    if 0 <= root < table.squares_room and table.squares[root]:
+        return table.squares[root] - 1
+    name_square(event, i)
+    slot = entry_of(table, event.names[i], event.hashes[i])
+    if root >= 0 and slot >= 0:
+        if root >= table.squares_room:
+            room = table.room
+            table.squares = <int32_t *>wider(table.squares, room * sizeof(int32_t))
+            memset(
+                table.squares + table.squares_room, 0, (room - table.squares_room) * sizeof(int32_t)
+            )
+            table.squares_room = room
+        table.squares[root] = slot + 1
+    return slot
 
 
 cdef int locate(Table *table, Event *event) except -1:
@@ -203,7 +226,7 @@ cdef int locate(Table *table, Event *event) except -1:
     The caller holds the table. A comparison of names may come back to this table: `found` changes at the end, at once.
     """
     cdef Found *found = &table.found[event.side]
-    cdef Py_ssize_t i, right = 0, names = table.count
+    cdef Py_ssize_t i, right = 0, names = table.count, given = event.count - event.squares
     cdef int32_t slot, hint
     cdef bint again = found.serial == event.serial
     if again and found.names == names:
@@ -212,7 +235,7 @@ cdef int locate(Table *table, Event *event) except -1:
         guess(table, event)
     elif event.count:
         memcpy(event.places, found.slots, event.count * sizeof(int32_t))
-    for i in range(event.count):
+    for i in range(given):
         slot = event.places[i]
         if again and slot >= 0:
             continue
@@ -225,6 +248,9 @@ cdef int locate(Table *table, Event *event) except -1:
             hint_of(event, i)[0] = slot
         right += 0 <= slot == hint
         event.places[i] = slot
+    for i in range(given, event.count):
+        if not again or event.places[i] < 0:
+            event.places[i] = entry_of_square(table, event, i)
     if event.count > found.room:
         found.slots = <int32_t *>wider(found.slots, event.count * sizeof(int32_t))
         found.room = event.count
@@ -232,5 +258,5 @@ cdef int locate(Table *table, Event *event) except -1:
         memcpy(found.slots, event.places, event.count * sizeof(int32_t))
     found.serial, found.names = event.serial, names
     if not again:
-        table.by_hint = 4 * right >= event.count
+        table.by_hint = 4 * right >= given
     return 0

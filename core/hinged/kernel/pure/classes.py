@@ -35,8 +35,8 @@ ClassRule = Literal[
     "", "perceptron", "aggressive", "arow", "logistic", "averaged", "means", "squares", "pool"
 ]
 """How the classes of a learner are scored and move, if the compiled version knows: by
-`averaged_scores`, `mean_scores`, as the learner of squares, or as `MulticlassHedge` says; the others
-by `class_scores`."""
+`averaged_scores`, `mean_scores`, as the learner of squares or a `MulticlassHedge`; the others by
+`class_scores`."""
 CLASS_RULES: tuple[ClassRule, ...] = get_args(ClassRule)
 
 
