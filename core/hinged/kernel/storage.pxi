@@ -368,6 +368,23 @@ cdef class Storage:
         self.seen, self.seen_count, self.all_found = event.serial, self.count, all_found
         return 0
 
+    cdef int32_t _opened_of(self, Event *event, Py_ssize_t i) except -2:
+        """Return the number, which is made, of an event's name that is not stored."""
+        cdef Table *table = self.table
+        cdef Found *found = NULL if table == NULL else &table.found[event.side]
+        cdef Entry entry
+        if found == NULL or found.serial != event.serial or found.slots[i] < 0 or self.others:
+            name_square(event, i)
+            return self._opened(event.names[i], event.hashes[i])
+        entry = table.entries[found.slots[i]]
+        if event.names[i] != NULL:
+            entry.name = event.names[i]
+        Py_INCREF(<object>entry.name)
+        try:
+            return self._append(entry.name, entry.hash, found.slots[i])
+        finally:
+            Py_XDECREF(entry.name)
+
     cdef int _open(self, Event *event) except -1:
         """Make a number for each name of an event that has none; touch all."""
         cdef Py_ssize_t i = 0
@@ -377,8 +394,7 @@ cdef class Storage:
             return 0
         while i < event.count:
             if self.slots[i] < 0:
-                name_square(event, i)
-                slot = self._opened(event.names[i], event.hashes[i])
+                slot = self._opened_of(event, i)
                 if self.seen != event.serial:  # a comparison of names came back to this vector
                     self._find(event)
                     i = 0
