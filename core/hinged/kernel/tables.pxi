@@ -98,7 +98,7 @@ cdef int reserve(Table *table, Py_ssize_t count) except -1:
         raise MemoryError("too many names")
     room = max(count, room + room // 2, 8)
     table.entries = <Entry *>wider(table.entries, room * sizeof(Entry))
-    while size < room + room // 2:
+    while size < room + room // 4:
         size *= 2
     if size - 1 != table.mask:
         block = PyMem_Calloc(size, sizeof(uint64_t))
