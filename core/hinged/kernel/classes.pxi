@@ -15,37 +15,29 @@ cdef class ClassWeights:
 def class_scores(dict parts, x, bint auxiliary=False):
     """Return `w . x + b` by class, of the second vectors if `auxiliary`."""
     cdef Event *event = gathered(x)
-    try:
-        return scored_classes(parts, event, x, auxiliary)
-    finally:
-        released(event)
-
-
-cdef dict scored_classes(dict parts, Event *event, x, bint auxiliary):
     cdef ClassWeights part
     cdef dict scores = {}
-    for label, part in parts.items():
-        scores[label] = class_score(part, event, x, auxiliary)
-    return scores
+    try:
+        for label, part in parts.items():
+            scores[label] = class_score(part, event, x, auxiliary)
+        return scores
+    finally:
+        released(event)
 
 
 def averaged_scores(dict parts, x, double events, dict raw=None):
     """Return by class `w . x + b`, or its part of `raw`, less its lag."""
     cdef Event *event = gathered(x)
-    try:
-        return averaged_classes(parts, event, x, events, raw)
-    finally:
-        released(event)
-
-
-cdef dict averaged_classes(dict parts, Event *event, x, double events, dict raw):
     cdef ClassWeights part
     cdef dict scores = {}
     cdef double score
-    for label, part in parts.items():
-        score = class_score(part, event, x, False) if raw is None else raw[label]
-        scores[label] = score - class_score(part, event, x, True) / events
-    return scores
+    try:
+        for label, part in parts.items():
+            score = class_score(part, event, x, False) if raw is None else raw[label]
+            scores[label] = score - class_score(part, event, x, True) / events
+        return scores
+    finally:
+        released(event)
 
 
 cdef double class_score(ClassWeights part, Event *event, x, bint auxiliary) except? -1.0:
