@@ -18,7 +18,7 @@ from hinged.base import INTERCEPT, Contributions, LinearClassifier, outcome_of
 from hinged.errors import InvalidEvent, InvalidParameter
 from hinged.events import Label, binary_target, checked_features, checked_weight
 from hinged.kernel import BinaryCore, inside, is_compiled, norm_of
-from hinged.kernel.pure import RULES, TOTALS
+from hinged.kernel.pure import CORE, RULES, TOTALS
 from hinged.parameters import checked_cap, checked_flag, checked_real
 from hinged.start import InitialWeights, RandomWeights, StartedVector, started
 from hinged.state import COUNT, SIGNED, SUM, ScalarType
@@ -159,8 +159,8 @@ class BinaryLinearClassifier(LinearClassifier, BinaryCore):
     ) -> Self:
         """Return a learner of the same parameters; with `include_attributes`, as it stands."""
         one = super().clone(new_params, include_attributes)
-        if include_attributes:  # the compiled kernel keeps these where River does not look
-            for name in ("accounting", "clock", "intercept", "_weights"):
+        if include_attributes and is_compiled:  # which keeps these where River does not look
+            for name in CORE:
                 setattr(one, name, copy.deepcopy(getattr(self, name)))
         return one
 

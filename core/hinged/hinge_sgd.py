@@ -36,7 +36,7 @@ class _SettledRate(LearningRate):
 
     def __set__(self, instance: object, value: Rate) -> None:
         assert isinstance(instance, HingeSGD)  # noqa: S101
-        if hasattr(instance, self.kept):
+        if hasattr(instance, "_penalised"):  # it has begun
             instance.settle()
         if instance.steps != "constant" and is_schedule(value):
             raise InvalidParameter(f'a schedule needs steps="constant", not {instance.steps!r}')

@@ -13,7 +13,7 @@ from hinged.accounting import Fields
 from hinged.base import LinearClassifier
 from hinged.errors import InvalidEvent, InvalidState, shown
 from hinged.events import Label, checked_features, plain
-from hinged.kernel import best, learn_class, norm_of, softmax
+from hinged.kernel import best, class_at_once, learn_class, norm_of, softmax
 from hinged.kernel.pure import ClassRule, class_rule
 from hinged.parameters import checked_cap
 from hinged.vector import Event, Features, Numbers, saturated
@@ -56,8 +56,8 @@ class MulticlassClassifier(LinearClassifier):
 
     """
 
-    _SCORES: ClassVar[ClassRule] = ""
-    """The way the compiled kernel scores the classes; only the very class that sets it is asked."""
+    _CLASS_RULE: ClassVar[ClassRule] = ""
+    """The rule that the compiled kernel knows; only the very class that sets it is asked."""
     _rule = 0
 
     def __init__(self, fit_intercept: bool, max_classes: int | None) -> None:
@@ -103,7 +103,8 @@ class MulticlassClassifier(LinearClassifier):
 
     def predict_one(self, x: Event, **kwargs: object) -> Label | None:
         """Return the class of the highest score, the first seen of equals; `None` without one."""
-        return best(self.scores_one(x))
+        found = class_at_once(self, x) if self._rule else None
+        return best(self.scores_one(x)) if found is None else found
 
     def predict_proba_one(self, x: Event, **kwargs: object) -> dict[Label, float]:
         """Return the softmax of the scores by class; `{}` while no class is known.

@@ -63,7 +63,7 @@ class MulticlassAROW(MulticlassLinearClassifier):
 
     """
 
-    _SCORES = "linear"
+    _CLASS_RULE = "arow"
     _AUXILIARY = "variance"
     _AUXILIARY_START = 1.0
     _update_margin = 1.0

@@ -57,7 +57,7 @@ class MulticlassAveragedPerceptron(MulticlassPerceptron):
 
     """
 
-    _SCORES = "averaged"
+    _CLASS_RULE = "averaged"
     _AUXILIARY = "sums"
     _serves_raw = False
 

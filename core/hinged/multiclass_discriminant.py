@@ -69,7 +69,7 @@ class MulticlassDiscriminant(MulticlassLinearClassifier):
 
     """
 
-    _SCORES = "means"
+    _CLASS_RULE = "means"
     _AUXILIARY = "squares"
     _INTERCEPT = SUM
     _needs_rival = False

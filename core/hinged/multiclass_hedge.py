@@ -10,7 +10,14 @@ from hinged import members, state
 from hinged.base import INTERCEPT, Contributions
 from hinged.errors import InvalidParameter, shown
 from hinged.events import Label, checked_weight, finite_features
-from hinged.kernel import class_shares, judged, log_probabilities, served_scores, teach_classes
+from hinged.kernel import (
+    class_shares,
+    judged,
+    log_probabilities,
+    scores_at_once,
+    served_scores,
+    teach_classes,
+)
 from hinged.multiclass import (
     DEFAULT_CLASSES,
     MulticlassByParts,
@@ -100,6 +107,7 @@ class MulticlassHedge(MulticlassByParts[None]):
 
     """
 
+    _CLASS_RULE = "pool"
     learning_rate = PositiveNumber(mutable=True)
     _learning_rate: float
     share = NonNegativeNumber()
@@ -156,7 +164,8 @@ class MulticlassHedge(MulticlassByParts[None]):
 
     def scores_one(self, x: Event) -> Scores:
         """Return ln p of every class, in the order the classes were seen."""
-        return log_probabilities(self._shares(x)[-1])
+        scores = scores_at_once(self, x) if self._rule else None
+        return scores or log_probabilities(self._shares(x)[-1])
 
     def _learn_classes(
         self, x: Numbers, y: Label, rival: Label | None, margin: float, norm: float, w: float

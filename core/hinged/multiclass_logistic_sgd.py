@@ -72,7 +72,7 @@ class MulticlassLogisticSGD(MulticlassLinearClassifier):
 
     """
 
-    _SCORES = "linear"
+    _CLASS_RULE = "logistic"
     _AUXILIARY = "squares"
     _update_margin = math.inf
     learning_rate = LearningRate()

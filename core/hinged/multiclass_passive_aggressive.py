@@ -64,7 +64,7 @@ class MulticlassPassiveAggressive(TwoClassStep):
 
     """
 
-    _SCORES = "linear"
+    _CLASS_RULE = "aggressive"
     C = PositiveNumber(mutable=True)
     _C: float
     _update_margin = 1.0

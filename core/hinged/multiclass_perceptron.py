@@ -96,7 +96,7 @@ class MulticlassPerceptron(TwoClassStep):
 
     """
 
-    _SCORES: ClassVar[ClassRule] = "linear"
+    _CLASS_RULE: ClassVar[ClassRule] = "perceptron"
     learning_rate = LearningRate()
     _learning_rate: Rate
 

@@ -73,7 +73,7 @@ class MulticlassQuadratic(Lifted[Weighted], MulticlassClassifier):
 
     """
 
-    _SCORES = "squares"
+    _CLASS_RULE = "squares"
 
     def __init__(self, learner: Weighted | None = None) -> None:
         inner = MulticlassAROW() if learner is None else learner

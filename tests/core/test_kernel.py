@@ -187,6 +187,22 @@ def test_many_names_give_the_same_bits(case: str) -> None:
     assert told(compiled) == told(pure)
 
 
+def test_classes_of_few_names_beside_those_of_many_give_the_same_bits() -> None:
+    draw = random.Random(3)
+    compiled, pure = hinged.MulticlassAROW(), PURE.MulticlassAROW()
+    for number in range(240):
+        rare = number % 12 == 11
+        picked = draw.sample(range(5_000), 3 if rare else 60)
+        x = {f"name {n}": draw.gauss(0.0, 1.0) for n in picked}
+        y = draw.choice("bc" if rare else "ad")
+        assert compiled.predict_learn_one(x, y) == pure.predict_learn_one(x, y)
+        if number == 160:
+            compiled = pickle.loads(pickle.dumps(compiled))
+    assert told(compiled) == told(pure)
+    for part, vector in compiled.get_state()["vectors"].items():
+        assert list(vector.view()) == list(pure.get_state()["vectors"][part].view())
+
+
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 
 
@@ -291,13 +307,21 @@ def test_a_copy_and_its_vector_go_their_own_ways() -> None:
     assert len(copy) == len(vector) == 0
 
 
-@pytest.mark.parametrize("kind", [hinged.AROW, hinged.CoinBetting, hinged.FTRLProximal])
-def test_the_vectors_of_a_rule_share_their_names(kind: Any) -> None:
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *(hinged.AROW, hinged.CoinBetting, hinged.FTRLProximal, hinged.MulticlassAROW),
+        *(hinged.OneVsRest, hinged.MulticlassLogisticSGD),
+    ],
+)
+def test_the_vectors_of_a_learner_share_their_names(kind: Any) -> None:
     name = "a name that nothing else holds: " + str(math.pi)
     before = sys.getrefcount(name)
     learner = kind()
-    for y in (True, False):
-        learner.learn_one({name: 1.0, "b": 2.0}, y)
+    for number in range(12):
+        names = (name, "b") if number % 4 < 2 else ("b", name)
+        learner.learn_one(dict.fromkeys(names, 1.0), number % 2 == 0)
+    del names
     learner.predict_one({})  # the kernel holds the names of the last event only
     assert sys.getrefcount(name) == before + 1
 

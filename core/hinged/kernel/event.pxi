@@ -4,6 +4,11 @@ cdef extern from *:
     """
     static inline int hk_is_float(PyObject *o) { return PyFloat_CheckExact(o); }
     static inline int hk_is_text(PyObject *o) { return PyUnicode_CheckExact(o); }
+    /* Names of such a type that are equal are the same in every other way, too. */
+    static inline int hk_is_plain(PyObject *o) {
+        return PyUnicode_CheckExact(o) || PyLong_CheckExact(o);
+    }
+    static inline int hk_same_type(PyObject *a, PyObject *b) { return Py_TYPE(a) == Py_TYPE(b); }
     static inline Py_hash_t hk_text_hash(PyObject *o) { return ((PyASCIIObject *)o)->hash; }
     static inline Py_hash_t hk_hash(PyObject *o) {
         if (PyUnicode_CheckExact(o) && hk_text_hash(o) != -1) return hk_text_hash(o);
@@ -29,6 +34,8 @@ cdef extern from *:
     """
     bint hk_is_float(PyObject *) noexcept
     bint hk_is_text(PyObject *) noexcept
+    bint hk_is_plain(PyObject *) noexcept
+    bint hk_same_type(PyObject *, PyObject *) noexcept
     Py_hash_t hk_text_hash(PyObject *) noexcept
     Py_hash_t hk_hash(PyObject *) except? -1
     bint hk_same_text(PyObject *, PyObject *) noexcept
@@ -49,28 +56,35 @@ cdef double LEAST = 2.0 ** -900
 cdef double UP = 2.0 ** 600
 cdef double DOWN = 2.0 ** -600
 
+cdef struct Table  # see tables.pxi
+
 cdef struct Event:
     uint64_t serial  # of this event alone; 0 if it is not whole
     Py_ssize_t count, room
     PyObject **names
     Py_hash_t *hashes
     double *values
-    int32_t *hints  # the entries in the vector that was looked at last, in the order of
+    int32_t *hints  # the entries in the table that was looked at last, in the order of
     int32_t *numbers  # these; NULL: in that of the names
     PyObject *reading  # owned; what all of these belong to, NULL: to the event itself, which has
     PyObject **own_names  # references to its names
     Py_hash_t *own_hashes
     double *own_values
     int32_t *own_hints
-    int32_t *places  # the entries in the vector that is looked at
+    int32_t *places  # the entries in the table that is looked at
+    Py_ssize_t squares  # so many of the last names are those of squares, NULL until they are
+    int32_t *roots  # needed; the numbers of what they are squares of
     double *results  # one part per vector, stored only when all of them are finite
     double norm
     bint has_norm, busy
     PyObject *of  # only compared: the mapping that it is lent for while its owner calls Python
     bint lent
+    Table *table  # used; that of the first vector that was looked at: see `share`
+    int side  # which of a table's two places it is found in
 
 cdef Event[2] shared  # the second for what is made of the first, as its squares
 memset(shared, 0, sizeof(shared))
+shared[1].side = 1
 cdef uint64_t last_serial = 0
 cdef PyObject *made_last = NULL  # only compared: the dictionary that was made of an event last
 
@@ -91,6 +105,7 @@ cdef int widen(Event *event, Py_ssize_t count) except -1:
     event.own_values = <double *>wider(event.own_values, count * sizeof(double))
     event.own_hints = <int32_t *>wider(event.own_hints, count * sizeof(int32_t))
     event.places = <int32_t *>wider(event.places, count * sizeof(int32_t))
+    event.roots = <int32_t *>wider(event.roots, count * sizeof(int32_t))
     event.results = <double *>wider(event.results, MOST_VECTORS * count * sizeof(double))
     event.room = count
     return 0
@@ -131,7 +146,7 @@ cdef bint renewed(Event *event, object x) except -1:
     cdef PyObject *value
     cdef double size
     cdef uint64_t serial = event.serial
-    if not serial or event.reading != NULL or PyDict_Size(x) != event.count:
+    if not serial or event.reading != NULL or event.squares or PyDict_Size(x) != event.count:
         return False
     event.serial = 0  # not whole, until all values are in
     while PyDict_Next(x, &at, &name, &value):
@@ -251,7 +266,7 @@ cdef void forget(Event *event) noexcept:
     cdef Py_ssize_t i, count = event.count
     cdef PyObject *reading = event.reading
     event.serial = 0
-    event.count = 0
+    event.count = event.squares = 0
     event.has_norm = False
     if reading != NULL:
         event.reading = NULL
@@ -266,6 +281,8 @@ cdef void released(Event *event) noexcept:
     if event.lent:
         event.lent = False
         return
+    leave(event.table)
+    event.table = NULL
     if event == &shared[0] or event == &shared[1]:
         event.busy = False
         return
@@ -275,6 +292,7 @@ cdef void released(Event *event) noexcept:
     PyMem_Free(event.own_values)
     PyMem_Free(event.own_hints)
     PyMem_Free(event.places)
+    PyMem_Free(event.roots)
     PyMem_Free(event.results)
     PyMem_Free(event)
 

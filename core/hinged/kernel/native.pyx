@@ -2,11 +2,11 @@
 """The inner loops in C: the same bits as `hinged.kernel.pure`, several times as fast.
 
 A vector is an array of numbers; a table has their names, in the order in which they came, with an
-index of hashes. Vectors that grow alike, as those of one rule do, share a table.
+index of hashes. Vectors that are asked about the same events, as those of a rule, of its classes and
+of the experts of a pool, share a table.
 An event is gathered into C arrays, which stay until the next: one of the same names takes over its
-values alone, and goes on with the entries that each vector found for them. Any other name is
-first tried at its place in the vector before, as the tables of experts, classes and rules mostly
-grow together. Every function either passes an event on to the pure version or leaves no trace of
+values alone, and goes on with the entries that were found for them. Any other name is first tried
+at its place in the table before. Every function either passes an event on to the pure version or leaves no trace of
 an error. The parts correspond to the files of `hinged.kernel.pure`; those that read events
 have none.
 """
@@ -43,4 +43,5 @@ include "scales.pxi"
 include "probabilities.pxi"
 include "classes.pxi"
 include "means.pxi"
+include "moves.pxi"
 include "pools.pxi"

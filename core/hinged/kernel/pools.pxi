@@ -31,29 +31,50 @@ cdef class Scaling:
         self._move(-wrong * z if positive else wrong * z, low * high * z * z, w)
 
     cpdef dict log_shares(self, dict scores):
+        cdef Scored one = Scored()
+        cdef Py_ssize_t i
+        one._begin(scores, 1)
+        for i, value in enumerate(scores.values()):
+            one.raw[i] = value
+        self._share(one.raw, one.raw, one.count)
+        return one._dict()
+
+    cdef void _share(self, const double *scores, double *shares, Py_ssize_t count) noexcept:
         cdef double top = -INFINITY, z
-        cdef dict shares = {}
-        for value in scores.values():
-            if <double>value > top:
-                top = value
-        for label, value in scores.items():
-            z = self.scale * (<double>value - top)
-            shares[label] = z if z > -LIMIT else -LIMIT
-        return shares
+        cdef Py_ssize_t i
+        for i in range(count):
+            if scores[i] > top:
+                top = scores[i]
+        for i in range(count):
+            z = self.scale * (scores[i] - top)
+            shares[i] = z if z > -LIMIT else -LIMIT
 
     def learn_class(self, dict z, label, double w=1.0):
-        cdef double total = 0.0, mean = 0.0, square = 0.0, size, odds
+        cdef Scored one = Scored()
+        cdef Py_ssize_t i, at = -1
         if label not in z:
             return
-        for value in z.values():
-            size = value
+        one._begin(z, 1)
+        for i, (name, value) in enumerate(z.items()):
+            one.raw[i] = value
+            if at < 0 and (name is label or name == label):
+                at = i
+        self._learn_class(one.raw, one.count, at, w)
+
+    cdef void _learn_class(
+        self, const double *z, Py_ssize_t count, Py_ssize_t at, double w
+    ) noexcept:
+        cdef double total = 0.0, mean = 0.0, square = 0.0, size, odds
+        cdef Py_ssize_t i
+        for i in range(count):
+            size = z[i]
             odds = exp(size)
             total += odds
             mean += odds * size
             square += odds * size * size
         mean /= total
         size = square / total - mean * mean
-        self._move(mean - <double>z[label], size if size > 0.0 else 0.0, w)
+        self._move(mean - z[at], size if size > 0.0 else 0.0, w)
 
     cdef void _move(self, double gradient, double curvature, double w) noexcept:
         cdef double step, theta
@@ -323,3 +344,57 @@ def teach(dict experts, x, y, double w, account):
         return moved
     finally:
         released(event)
+
+
+cdef Scored scored_pool(pool, Event *event, x):
+    """Return the scores of a pool, `None` unless all experts tell those of its classes, in order."""
+    cdef list experts = pool._experts, scalings = pool.temperatures, trust = pool.trust
+    cdef Scored found = Scored(), one
+    cdef Scaling scaling
+    cdef Py_ssize_t i, k, count = len(experts)
+    cdef double *shares
+    cdef double v, total
+    found._begin(pool._parts, count + 2)
+    found.experts = []
+    found.shares = found.raw + found.count
+    for k in range(found.count):
+        found.raw[k] = 0.0
+    for i in range(count):
+        one = scored(experts[i], event, x)
+        if one is None or not are_same(one.parts, found.parts):
+            return None
+        found.experts.append(one)
+        scaling, v, shares = scalings[i], trust[i], found.shares + i * found.count
+        scaling._share(one.served, shares, found.count)
+        for k in range(found.count):
+            found.raw[k] += v * shares[k]
+    scaling, shares = scalings[count], found.shares + count * found.count
+    scaling._share(found.raw, shares, found.count)
+    total = log(fsum([exp(shares[k]) for k in range(found.count)]))
+    for k in range(found.count):
+        found.raw[k] = shares[k] - total
+    return found if found._is_finite() else None
+
+
+cdef bint are_same(dict one, dict other) except -1:
+    """Return whether two dictionaries have the same labels in the same order."""
+    if len(one) != len(other):
+        return False
+    for label, another in zip(one, other):
+        if label is not another and (type(label) is not type(another) or label != another):
+            return False
+    return True
+
+
+cdef bint pool_learned(
+    pool, Event *event, x, y, Py_ssize_t at, double w, Scored found
+) except -1:
+    """Let a pool learn the class `y`, number `at`; return whether any expert moved."""
+    cdef Scored one
+    cdef Scaling scaling
+    cdef Py_ssize_t i
+    cdef list wrong = [one._best() != at for one in found.experts]
+    pool.trust = judged(pool.trust, wrong, <double>pool._learning_rate * w, pool._share)
+    for i, scaling in enumerate(pool.temperatures):
+        scaling._learn_class(found.shares + i * found.count, found.count, at, w)
+    return taught_classes(pool._experts, event, x, y, w, pool.accounting, found.experts)

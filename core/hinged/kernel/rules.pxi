@@ -104,13 +104,16 @@ cdef class BinaryCore:
 
     cdef public Storage _weights
     cdef public Accounting accounting
-    cdef public object clock, max_features
+    cdef public object clock, max_features, _learning_rate, record, last_update
     cdef public double intercept, _constant
-    cdef public bint label_at_zero
+    cdef public bint label_at_zero, _projects
     cdef public int _rule
+    cdef public Storage _squares, _sums, _variance, _pocket, _shrink_marks, _pull_marks
+    cdef public double intercept_sum, intercept_squares, intercept_variance, pocket_intercept
+    cdef public double log_shrink, pull, _l1, _l2, _C, _r, _phi
 
     def __getstate__(self):
-        return {**self.__dict__, **{name: getattr(self, name) for name in CORE}}
+        return {**self.__dict__, **{name: getattr(self, name) for name in pure.CORE}}
 
     def __setstate__(self, dict state):
         for name, value in state.items():
@@ -167,7 +170,7 @@ cdef class BinaryCore:
         if not given.ordinary:
             return NAN
         if self._rule == POCKET and self._is_pocketed(&given):
-            return second._dot(event) + <double>self.pocket_intercept
+            return second._dot(event) + self.pocket_intercept
         third = self._third()
         return self._served_from_raw(
             self._raw(event, &given, weights, second, third), event, &given, second
@@ -208,7 +211,7 @@ cdef class BinaryCore:
         if self._rule == AVERAGED:
             return raw - (second._dot(event) + given.own) / (events if events > 0.0 else 1.0)
         if self._rule == POCKET and self._is_pocketed(given):
-            return second._dot(event) + <double>self.pocket_intercept
+            return second._dot(event) + self.pocket_intercept
         return raw
 
     cdef inline bint _is_pocketed(self, Given *given) noexcept:
@@ -732,8 +735,6 @@ cdef double LARGEST = pure.LARGEST
 cdef double MOST_EXACT = 2.0 ** 52
 cdef enum:
     BLOCK = 16  # rows
-CORE = ("_weights", "accounting", "clock", "max_features", "intercept", "_constant")
-CORE += ("label_at_zero", "_rule")
 
 
 cdef double residual(double margin) noexcept:

@@ -86,27 +86,25 @@ cdef Event *lifted(Event *event) except NULL:
     """Return `with_squares` of an event whose names are its own; to be released."""
     global last_serial
     cdef Event *made = unused()
-    cdef Entry *square
     cdef Py_ssize_t i, count = event.count
-    cdef int32_t slot
     made.busy = True
     forget(made)
     try:
         widen(made, 2 * count)
         made.names, made.hashes = made.own_names, made.own_hashes
         made.values, made.hints = made.own_values, made.own_hints
-        for i in range(count if roots.count else 0):
-            HK_PREFETCH(&roots.index[place(event.hashes[i], roots.mask)])
         for i in range(count):
-            add_value(made, event.names[i], event.hashes[i], event.values[i])
-            slot = likely(roots, event.hashes[i]) if roots.count else -1
-            if slot >= 0:
-                HK_PREFETCH(&roots.entries[slot])
-                HK_PREFETCH(&square_names[slot])
+            Py_INCREF(<object>event.names[i])
+            made.names[i], made.hashes[i] = event.names[i], event.hashes[i]
+            made.values[i], made.hints[i] = event.values[i], -1
+        made.count = count
         for i in range(count):
             if event.values[i] != 0.0 and event.values[i] != 1.0:
-                square = square_name(event.names[i], event.hashes[i])
-                add_value(made, square.name, square.hash, square_of(event.values[i]))
+                made.names[made.count] = NULL
+                made.values[made.count] = square_of(event.values[i])
+                made.roots[made.squares] = <int32_t>i
+                made.count += 1
+                made.squares += 1
     except BaseException:
         released(made)
         raise
@@ -115,11 +113,16 @@ cdef Event *lifted(Event *event) except NULL:
     return made
 
 
-cdef inline void add_value(Event *event, PyObject *name, Py_hash_t hash, double value) noexcept:
-    Py_INCREF(<object>name)
-    event.names[event.count], event.hashes[event.count] = name, hash
-    event.values[event.count], event.hints[event.count] = value, -1
-    event.count += 1
+cdef inline int name_square(Event *event, Py_ssize_t i) except -1:
+    """Name the value i of an event, if it is a square that has no name yet."""
+    cdef Py_ssize_t root
+    cdef Entry *square
+    if event.names[i] == NULL:
+        root = event.roots[i - (event.count - event.squares)]
+        square = square_name(event.names[root], event.hashes[root])
+        Py_INCREF(<object>square.name)
+        event.names[i], event.hashes[i] = square.name, square.hash
+    return 0
 
 
 cdef uint64_t squared = 0, squares = 0  # serials of the event squared last, and of what was made

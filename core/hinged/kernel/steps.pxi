@@ -81,7 +81,7 @@ cdef int move_by_confidence(
         join(weights, variance)
         variance._find(event)
         weights._open(event)
-        if variance.seen == event.serial:
+        if variance._has(event):
             break
     else:
         raise RuntimeError("the comparison of names goes on looking them up")
@@ -272,7 +272,7 @@ cdef int betting_results(tuple vectors, Event *event, double slope, double w) ex
     for i in range(MOST_TRIES):
         find_all(event, weights, sums, scales)
         find_all(event, sizes, rewards, weights)
-        if sums.seen == event.serial == scales.seen:
+        if sums._has(event) and scales._has(event):
             break
     else:
         raise RuntimeError("the comparison of names goes on looking them up")
@@ -341,34 +341,52 @@ def add_all(tuple moves, x, double norm):
 def add_both_by_confidence(tuple pairs, x, tuple steps, double beta):
     """Add `step S x` to weights and lower their variances, for each pair; all of them or none."""
     cdef Event *event
-    cdef Storage weights, variance
-    cdef double before, product, left
-    cdef double *new
-    cdef Py_ssize_t i, part
-    for weights, variance in pairs:
-        if not weights.plain:
-            return pure.add_both_by_confidence(pairs, floats(x), steps, beta)
+    cdef Storage weights, variance, other, other_variance
+    (weights, variance), (other, other_variance) = pairs
+    if not (weights.plain and other.plain):
+        return pure.add_both_by_confidence(pairs, floats(x), steps, beta)
     event = gathered(x)
     try:
-        for part in range(2):
-            weights, variance = pairs[part]
-            find_all(event, weights, variance)
-            new = event.results + 2 * part * event.room
-            for i in range(event.count):
-                before = (
-                    variance.values[variance.slots[i]] if variance.slots[i] >= 0 else 1.0
-                )
-                product = before * event.values[i]
-                left = before - beta * product * product
-                new[i] = weights._value(i) + <double>steps[part] * product
-                new[event.room + i] = left if left > 0.0 else 0.0
-        if not results_finite(event, 4):
-            return False
-        for part in range(2):
-            weights, variance = pairs[part]
-            weights._set(event, 2 * part)
-            join(weights, variance)
-            variance._set(event, 2 * part + 1)
-        return True
+        return both_by_confidence(
+            event, weights, variance, other, other_variance, steps[0], steps[1], beta
+        )
     finally:
         released(event)
+
+
+cdef bint both_by_confidence(
+    Event *event,
+    Storage weights,
+    Storage variance,
+    Storage other,
+    Storage other_variance,
+    double step,
+    double other_step,
+    double beta,
+) except -1:
+    cdef int left
+    for left in range(MOST_TRIES):
+        find_all(event, weights, variance)
+        find_all(event, other, other_variance)
+        if weights._has(event) and variance._has(event):
+            break
+    else:
+        raise RuntimeError("the comparison of names goes on looking them up")
+    confidence_results(event, weights, variance, step, beta, 0)
+    confidence_results(event, other, other_variance, other_step, beta, 2)
+    return stored((weights, variance, other, other_variance), event)
+
+
+cdef void confidence_results(
+    Event *event, Storage weights, Storage variance, double step, double beta, Py_ssize_t part
+) noexcept:
+    """Make a part of the results the weights moved, and the next one their variances."""
+    cdef double before, product, left
+    cdef double *new = event.results + part * event.room
+    cdef Py_ssize_t i
+    for i in range(event.count):
+        before = variance.values[variance.slots[i]] if variance.slots[i] >= 0 else 1.0
+        product = before * event.values[i]
+        left = before - beta * product * product
+        new[i] = weights._value(i) + step * product
+        new[event.room + i] = left if left > 0.0 else 0.0

@@ -8,6 +8,31 @@ cdef void join(Storage first, Storage other) noexcept:
         leave(other.table)
         other.table = first.table
         other.table.users += 1
+        other.seen = 0
+
+
+cdef int share(Event *event, Storage vector) except -1:
+    """Let a vector that an event is looked up in share the table of the first such one.
+
+    It keeps its own if either would make the other much larger.
+    """
+    cdef Table *table = event.table
+    if table == NULL:
+        event.table = vector.table
+        if vector.table != NULL:
+            vector.table.users += 1
+    elif not table.plain:
+        pass
+    elif vector.table == NULL:
+        vector.table = table
+        table.users += 1
+    elif (
+        vector.table.plain
+        and table.count <= 4 * vector.count + 256
+        and vector.count <= 4 * table.count + 256
+    ):
+        vector._move_to(table)
+    return 0
 
 
 cdef int find_all(Event *event, Storage a, Storage b, Storage c=None) except -1:
@@ -20,7 +45,7 @@ cdef int find_all(Event *event, Storage a, Storage b, Storage c=None) except -1:
         if c is not None:
             join(a, c)
             c._find(event)
-        if a.seen == event.serial == b.seen and (c is None or c.seen == event.serial):
+        if a._has(event) and b._has(event) and (c is None or c._has(event)):
             return 0
     raise RuntimeError("the comparison of names goes on looking them up")
 
@@ -35,7 +60,7 @@ cdef int open_all(Event *event, Storage a, Storage b, Storage c=None) except -1:
         if c is not None:
             join(a, c)
             c._open(event)
-        if a.seen == event.serial == b.seen:
+        if a._has(event) and b._has(event) and (c is None or c._has(event)):
             return 0
     raise RuntimeError("the comparison of names goes on looking them up")
 
@@ -43,14 +68,17 @@ cdef int open_all(Event *event, Storage a, Storage b, Storage c=None) except -1:
 cdef class Storage:
     """The numbers of a weight vector by name: see `hinged.kernel.pure.Storage`."""
 
-    cdef Table *table  # its first names are those of the numbers; NULL: there is none yet
+    cdef Table *table  # which has its names; NULL: there is none yet
+    cdef int32_t *entries  # the number of each name's entry; NULL: they are the first ones, in order
+    cdef int32_t *places  # by the number of an entry, that of its name from 1; NULL: likewise
+    cdef Py_ssize_t places_room
     cdef double *values
     cdef uint8_t *dirty
-    cdef int32_t *slots  # the entry of each name of the event `seen`, -1 if it is not stored
-    cdef Py_ssize_t slots_room, seen_count  # so many entries there were then
-    cdef uint64_t seen, drops
+    cdef int32_t *slots  # the number of each name of the event `seen`, -1 if it is not stored:
+    cdef int32_t *own_slots  # these, or those of the table if all are the same
+    cdef Py_ssize_t slots_room, seen_count  # so many numbers there were then
+    cdef uint64_t seen
     cdef bint all_found
-    cdef bint by_hint  # whether a quarter of the hints were right for the event before
     cdef Py_ssize_t count, room, dirty_count
     cdef set others  # changed names that are not stored; None while there are none
     cdef bint tracked
@@ -58,7 +86,7 @@ cdef class Storage:
     cdef public bint plain
 
     def __cinit__(self, *args, **kwargs):
-        self.plain = self.by_hint = True
+        self.plain = True
 
     def __init__(self, values=None):
         self._drop()
@@ -68,17 +96,23 @@ cdef class Storage:
 
     def __dealloc__(self):
         self._drop()
-        PyMem_Free(self.slots)
+        PyMem_Free(self.own_slots)
 
     cdef void _drop(self) noexcept:
         cdef Table *table = self.table
         PyMem_Free(self.values)
         PyMem_Free(self.dirty)
+        self._align()
         self.table, self.values, self.dirty = NULL, NULL, NULL
         self.count = self.room = self.dirty_count = 0
         self.seen = 0
-        self.drops += 1
         leave(table)
+
+    cdef void _align(self) noexcept:
+        """Go on with the first entries of the table, in order."""
+        PyMem_Free(self.entries)
+        PyMem_Free(self.places)
+        self.entries, self.places, self.places_room = NULL, NULL, 0
 
     cdef int _load(self, dict values) except -1:
         cdef PyObject *name
@@ -101,6 +135,8 @@ cdef class Storage:
             return 0
         room = max(count, room + room // 2, 8)
         self.values = <double *>wider(self.values, room * sizeof(double))
+        if self.entries != NULL:
+            self.entries = <int32_t *>wider(self.entries, room * sizeof(int32_t))
         if self.tracked:
             self._flags(room)
         self.room = room
@@ -122,185 +158,235 @@ cdef class Storage:
         return 0
 
     cdef int32_t _found(self, PyObject *name, Py_hash_t hash) except -2:
-        """Return the number of a name's entry, -1 if it is not stored."""
-        cdef int32_t slot = self._looked_up(name, hash)
-        return slot if slot < self.count else -1
+        """Return the number of a name, -1 if it is not stored."""
+        return self._number(self._looked_up(name, hash))
+
+    cdef inline int32_t _number(self, int32_t entry) noexcept:
+        """Return the number of the name of an entry, -1 if it is not stored."""
+        if self.places == NULL:
+            return entry if entry < self.count else -1
+        return self.places[entry] - 1 if 0 <= entry < self.places_room else -1
+
+    cdef inline PyObject *_name(self, Py_ssize_t i) noexcept:
+        return self.table.entries[i if self.entries == NULL else self.entries[i]].name
 
     cdef int32_t _looked_up(self, PyObject *name, Py_hash_t hash) except -2:
-        """Return the number of a name's entry in the table, -1 if it is not there.
-
-        One that is not below `count` belongs to other vectors of the table.
-        """
-        cdef uint64_t mark, upper = <uint64_t>hash & UPPER, drops
-        cdef Table *table = self.table
-        cdef Py_ssize_t at, count
-        cdef int32_t slot
-        cdef PyObject *stored
-        cdef bint same, changed
-        if table == NULL or table.mask < 0:
-            return -1
-        at = place(hash, table.mask)
-        while True:
-            mark = table.index[at]
-            if mark == 0:
+        """Return the number of a name's entry in the table, -1 if it is not there."""
+        cdef Table *table
+        cdef int32_t entry
+        cdef int left
+        for left in range(MOST_TRIES):
+            table = self.table
+            if table == NULL:
                 return -1
-            if mark & UPPER == upper:
-                slot = <int32_t>(<uint32_t>mark - 1)
-                stored = table.entries[slot].name
-                if stored == name:
-                    return slot
-                if table.entries[slot].hash == hash:
-                    if hk_is_text(stored) and hk_is_text(name):
-                        if hk_same_text(stored, name):
-                            return slot
-                    else:
-                        drops, count = self.drops, table.count
-                        Py_INCREF(<object>stored)
-                        table.users += 1
-                        try:
-                            same = PyObject_RichCompareBool(stored, name, Py_EQ)
-                        finally:
-                            Py_XDECREF(stored)
-                            changed = (
-                                drops != self.drops or table != self.table or count != table.count
-                            )
-                            leave(table)
-                        if changed:
-                            raise RuntimeError("the vector changed while a name was looked up")
-                        if same:
-                            return slot
-            at = (at + 1) & table.mask
+            table.users += 1
+            try:
+                entry = entry_of(table, name, hash)
+            finally:
+                leave(table)
+            if table == self.table:
+                return entry
+        raise RuntimeError("the comparison of names goes on looking them up")
 
     cdef int32_t _opened(self, PyObject *name, Py_hash_t hash) except -2:
-        """Return the number of a name's entry, which is made if there is none: of value 0."""
-        cdef int32_t slot = self._looked_up(name, hash)
+        """Return the number of a name, which is made if there is none: of value 0."""
+        cdef int32_t entry = self._looked_up(name, hash), slot = self._number(entry)
         cdef set others
-        if 0 <= slot < self.count:
-            return slot
-        if self.tracked and self.others:
+        if slot < 0 and self.tracked and self.others:
             others = self.others  # held: a comparison of names may replace it
             others.discard(<object>name)
-            slot = self._looked_up(name, hash)  # a comparison of names may have come back
-            if 0 <= slot < self.count:
-                return slot
-        self._reserve(self.count + 1)
-        if slot == self.count:  # other vectors of the table have the name next to those shared
-            self.values[slot] = 0.0
-            self.count += 1
-            return slot
-        return self._append(name, hash)
+            entry = self._looked_up(name, hash)  # a comparison of names may have come back
+            slot = self._number(entry)
+        return slot if slot >= 0 else self._append(name, hash, entry)
 
-    cdef int32_t _append(self, PyObject *name, Py_hash_t hash) except -2:
-        """Add a name to a table that has those of this vector only, and a number of 0."""
-        cdef Table *before = self.table
-        cdef Table *table = before
-        cdef Py_ssize_t i, slot = self.count
-        if before == NULL or before.count > slot:
-            table = new_table()
-        try:
-            if table != before:
-                for i in range(slot):
-                    add_entry(table, before.entries[i].name, before.entries[i].hash)
-            add_entry(table, name, hash)
-        except MemoryError:
-            if table != before:
-                leave(table)
-            raise
+    cdef int32_t _append(self, PyObject *name, Py_hash_t hash, int32_t entry) except -2:
+        """Add a number of 0 for a name, whose entry is made if it is -1."""
+        cdef Py_ssize_t slot = self.count, at
+        self._reserve(slot + 1)
+        if self.table == NULL:
+            self.table = new_table()
+        at = self.table.count if entry < 0 else entry
+        if at > 8 * slot + 1024 or not (  # `places` would be larger than a table
+            entry < 0 or self._is_same(&self.table.entries[entry], name)
+        ):
+            self._leave_others()
+            entry, at = -1, slot
+        if entry < 0:
+            add_entry(self.table, name, hash)
+        if at != slot and self.places == NULL:
+            self._keep_places(self._new_entries(), self.table.count)
+        if self.places != NULL:
+            if at >= self.places_room:
+                self._widen_places(self.table.count)
+            self.places[at] = <int32_t>slot + 1
+            self.entries[slot] = <int32_t>at
         self.values[slot] = 0.0
         self.count += 1
-        if table != before:
-            self.table = table
-            leave(before)
         return <int32_t>slot
+
+    cdef inline bint _is_same(self, const Entry *entry, PyObject *name) noexcept:
+        """Return whether the equal name of an entry may stand for a name, unlike 1 for 1.0."""
+        return entry.name == name or (hk_is_plain(name) and hk_same_type(entry.name, name))
+
+    cdef int _widen_places(self, Py_ssize_t room) except -1:
+        room += room // 2
+        self.places = <int32_t *>wider(self.places, room * sizeof(int32_t))
+        memset(self.places + self.places_room, 0, (room - self.places_room) * sizeof(int32_t))
+        self.places_room = room
+        return 0
+
+    cdef int _keep_places(self, int32_t *entries, Py_ssize_t names) except -1:
+        """Take over the entries of all names in a table of so many, and note the place of each."""
+        cdef int32_t *places = <int32_t *>PyMem_Calloc(names + 1, sizeof(int32_t))
+        cdef Py_ssize_t i
+        if places == NULL:
+            PyMem_Free(entries)
+            raise MemoryError
+        self._align()
+        for i in range(self.count):
+            places[entries[i]] = <int32_t>i + 1
+        self.entries, self.places, self.places_room = entries, places, names
+        return 0
+
+    cdef int32_t *_new_entries(self) except NULL:
+        cdef Py_ssize_t i
+        cdef int32_t *entries = <int32_t *>wider(NULL, self.room * sizeof(int32_t))
+        for i in range(self.count):
+            entries[i] = <int32_t>i if self.entries == NULL else self.entries[i]
+        return entries
+
+    cdef int _move_to(self, Table *table) except -1:
+        """Give up a plain table for another one, which gets those of its names that it lacks."""
+        cdef Table *before = self.table
+        cdef int32_t *entries = self._new_entries()
+        cdef Entry *entry
+        cdef Py_ssize_t i
+        cdef bint in_order = True
+        try:
+            for i in range(self.count):
+                entry = &before.entries[entries[i]]
+                if i < table.count and table.entries[i].name == entry.name:
+                    entries[i] = <int32_t>i
+                    continue
+                entries[i] = entry_of(table, entry.name, entry.hash)
+                if entries[i] < 0:
+                    entries[i] = <int32_t>table.count
+                    add_entry(table, entry.name, entry.hash)
+                in_order = in_order and entries[i] == i
+        except MemoryError:
+            PyMem_Free(entries)
+            raise
+        if in_order:
+            PyMem_Free(entries)
+            self._align()
+        else:
+            self._keep_places(entries, table.count)
+        self.table = table
+        table.users += 1
+        self.seen = 0
+        leave(before)
+        return 0
+
+    cdef int _leave_others(self) except -1:
+        """Begin a table of the own names only."""
+        cdef Table *before = self.table
+        cdef Table *table = new_table()
+        cdef Entry *entry
+        cdef Py_ssize_t i
+        try:
+            reserve(table, self.count + 1)
+            for i in range(self.count):
+                entry = &before.entries[i if self.entries == NULL else self.entries[i]]
+                add_entry(table, entry.name, entry.hash)
+        except MemoryError:
+            leave(table)
+            raise
+        self._align()
+        self.table = table
+        leave(before)
+        return 0
 
     cdef inline void _touch(self, int32_t slot) noexcept:
         if self.tracked and not self.dirty[slot]:
             self.dirty[slot] = 1
             self.dirty_count += 1
 
-    cdef int _find(self, Event *event) except -1:
-        """Find the entry of each name of an event: `slots` has them until the next event.
+    cdef inline bint _has(self, Event *event) noexcept:
+        """Return whether `slots` are those of an event."""
+        cdef Found *found
+        if self.seen != event.serial or self.seen_count != self.count:
+            return False
+        if self.slots == self.own_slots:
+            return True
+        found = &self.table.found[event.side]
+        return found.serial == event.serial and found.slots == self.slots
 
-        A comparison of names may come back to this vector: `slots` changes at the end, at once.
-        """
-        cdef Table *table = self.table
-        cdef Py_ssize_t i, count = self.count, right = 0, names = names_in(table)
-        cdef int32_t slot, hint
-        cdef bint again = self.seen == event.serial, all_found = True
-        if again and self.seen_count == count:
+    cdef int _find(self, Event *event) except -1:
+        """Find the number of each name of an event: `slots` has them until the next event."""
+        cdef Table *table
+        cdef int left
+        if self._has(event):
             return 0
-        if not again:
-            self._guess(event)
-        elif event.count:
-            memcpy(event.places, self.slots, event.count * sizeof(int32_t))
-        for i in range(event.count):
-            slot = event.places[i]
-            if again and slot >= 0:
-                continue
-            hint = hint_of(event, i)[0]
-            if slot < 0 and not again and table == self.table and names == names_in(table):
-                pass  # nothing of its hash is there
-            elif not (
-                0 <= slot < self.count and self._is_at(slot, event.names[i], event.hashes[i])
-            ):
-                slot = self._found(event.names[i], event.hashes[i])
-            all_found = all_found and slot >= 0
-            if slot >= 0 and slot != hint:
-                hint_of(event, i)[0] = slot
-            right += 0 <= slot == hint
-            event.places[i] = slot
-        if event.count > self.slots_room:
-            self.slots = <int32_t *>wider(self.slots, event.count * sizeof(int32_t))
-            self.slots_room = event.count
-        if event.count:
-            memcpy(self.slots, event.places, event.count * sizeof(int32_t))
-        self.seen, self.seen_count, self.all_found = event.serial, count, all_found
-        if not again:
-            self.by_hint = 4 * right >= event.count
+        for left in range(MOST_TRIES):  # a comparison of names may come back to this vector
+            if self.table != event.table:
+                share(event, self)
+            table = self.table
+            if table == NULL:
+                return self._take(event, NULL)
+            table.users += 1
+            try:
+                locate(table, event)
+                if table == self.table:
+                    return self._take(event, table.found[event.side].slots)
+            finally:
+                leave(table)
+        raise RuntimeError("the comparison of names goes on looking them up")
+
+    cdef int _take(self, Event *event, int32_t *found) except -1:
+        """Take the numbers of an event's names from their entries, NULL if there are none."""
+        cdef Py_ssize_t i = 0, count = event.count
+        cdef int32_t slot
+        cdef bint all_found = found != NULL
+        if all_found and self.places == NULL:
+            while i < count and 0 <= found[i] < self.count:
+                i += 1
+            all_found = i == count
+        if all_found and self.places == NULL:
+            self.slots = found
+        else:
+            if count > self.slots_room:
+                self.own_slots = <int32_t *>wider(self.own_slots, count * sizeof(int32_t))
+                self.slots_room = count
+            self.slots = self.own_slots
+            for i in range(count):
+                slot = self._number(found[i]) if found != NULL else -1
+                self.slots[i] = slot
+                if slot < 0:
+                    all_found = False
+                else:
+                    HK_PREFETCH(&self.values[slot])
+        self.seen, self.seen_count, self.all_found = event.serial, self.count, all_found
         return 0
 
-    cdef void _guess(self, Event *event) noexcept:
-        """Make `places` the entries that the names are likely to have, and fetch these.
-
-        Of a large vector they are in no cache: what is on its way for one name is not waited
-        for before the next.
-        """
+    cdef int32_t _opened_of(self, Event *event, Py_ssize_t i) except -2:
+        """Return the number, which is made, of an event's name that is not stored."""
         cdef Table *table = self.table
-        cdef int32_t *places = event.places
-        cdef Py_ssize_t i
-        cdef int32_t slot
-        if self.count == 0:
-            for i in range(event.count):
-                places[i] = -1
-            return
-        for i in range(event.count):
-            slot = hint_of(event, i)[0] if self.by_hint else -1
-            if 0 <= slot < self.count:
-                HK_PREFETCH(&table.entries[slot])
-                HK_PREFETCH(&self.values[slot])
-            else:
-                slot = -1
-                HK_PREFETCH(&table.index[place(event.hashes[i], table.mask)])
-            places[i] = slot
-        for i in range(event.count):
-            if places[i] < 0:
-                slot = places[i] = likely(table, event.hashes[i])
-                if 0 <= slot < self.count:
-                    HK_PREFETCH(&table.entries[slot])
-                    HK_PREFETCH(&self.values[slot])
-
-    cdef inline bint _is_at(self, int32_t slot, PyObject *name, Py_hash_t hash) noexcept:
-        """Return whether the text `name` is that of an entry."""
-        cdef Entry *entry = &self.table.entries[slot]
-        return entry.name == name or (
-            entry.hash == hash
-            and hk_is_text(name)
-            and hk_is_text(entry.name)
-            and hk_same_text(entry.name, name)
-        )
+        cdef Found *found = NULL if table == NULL else &table.found[event.side]
+        cdef Entry entry
+        if found == NULL or found.serial != event.serial or found.slots[i] < 0 or self.others:
+            name_square(event, i)
+            return self._opened(event.names[i], event.hashes[i])
+        entry = table.entries[found.slots[i]]
+        if event.names[i] != NULL:
+            entry.name = event.names[i]
+        Py_INCREF(<object>entry.name)
+        try:
+            return self._append(entry.name, entry.hash, found.slots[i])
+        finally:
+            Py_XDECREF(entry.name)
 
     cdef int _open(self, Event *event) except -1:
-        """Make an entry for each name of an event that has none; touch all."""
+        """Make a number for each name of an event that has none; touch all."""
         cdef Py_ssize_t i = 0
         cdef int32_t slot
         self._find(event)
@@ -308,12 +394,12 @@ cdef class Storage:
             return 0
         while i < event.count:
             if self.slots[i] < 0:
-                slot = self._opened(event.names[i], event.hashes[i])
+                slot = self._opened_of(event, i)
                 if self.seen != event.serial:  # a comparison of names came back to this vector
                     self._find(event)
                     i = 0
                     continue
-                self.slots[i] = hint_of(event, i)[0] = slot
+                self.slots[i] = slot
             self._touch(self.slots[i])
             i += 1
         self.seen_count = self.count
@@ -337,14 +423,12 @@ cdef class Storage:
         return self.count
 
     def __sizeof__(self):
-        cdef Table *table = self.table
-        cdef Py_ssize_t size = self.room * (sizeof(double) + self.tracked)
-        size += self.slots_room * sizeof(int32_t)
-        if table != NULL:
-            size += <Py_ssize_t>(
-                sizeof(Table) + table.room * sizeof(Entry) + (table.mask + 1) * sizeof(uint64_t)
-            ) // table.users
-        return type(self).__basicsize__ + size
+        cdef Py_ssize_t number = sizeof(double) + self.tracked
+        cdef Py_ssize_t size = type(self).__basicsize__
+        if self.entries != NULL:
+            number += sizeof(int32_t)
+        size += self.room * number + (self.places_room + self.slots_room) * sizeof(int32_t)
+        return size if self.table == NULL else size + size_of(self.table)
 
     def __contains__(self, name):
         return self._found(<PyObject *>name, hk_hash(<PyObject *>name)) >= 0
@@ -365,7 +449,7 @@ cdef class Storage:
 
     def names(self):
         cdef Py_ssize_t i
-        return [<object>self.table.entries[i].name for i in range(self.count)]
+        return [<object>self._name(i) for i in range(self.count)]
 
     def numbers(self):
         cdef Py_ssize_t i
@@ -382,7 +466,7 @@ cdef class Storage:
         if self.dirty_count:
             for i in range(self.count):
                 if self.dirty[i]:
-                    names.append(<object>self.table.entries[i].name)
+                    names.append(<object>self._name(i))
         changed.update(names)  # their comparison may come back
         return changed
 
@@ -440,7 +524,7 @@ cdef class Storage:
 
     def newest(self, Py_ssize_t count):
         cdef Py_ssize_t i
-        return [<object>self.table.entries[i].name for i in range(max(0, self.count - count), self.count)]
+        return [<object>self._name(i) for i in range(max(0, self.count - count), self.count)]
 
     def fits(self, x, double step, double norm):
         cdef double bound = self.bound + fabs(step) * norm
@@ -483,6 +567,13 @@ cdef class Storage:
             released(event)
         return 0
 
+    cdef int _move_found(self, Event *event, double step, double norm) except -1:
+        """Add `step` times an event, of that norm, which fits."""
+        self._open(event)
+        self.bound = self.bound + fabs(step) * norm
+        self._add_found(event, step)
+        return 0
+
     cdef void _add_found(self, Event *event, double step) noexcept:
         cdef Py_ssize_t i
         for i in range(event.count):
@@ -512,6 +603,8 @@ cdef class Storage:
             memcpy(self.values, other.values, other.count * sizeof(double))
             join(other, self)
             self.count = other.count
+            if other.places != NULL:
+                self._keep_places(other._new_entries(), other.places_room)
         self.bound = other.bound
         if self.tracked:
             self._set_changed(changed)

@@ -9,6 +9,7 @@ from hinged.kernel.pure.classes import (
     ClassWeights,
     add_to_classes,
     averaged_scores,
+    class_at_once,
     class_rule,
     class_scores,
     finite_scores,
@@ -66,6 +67,7 @@ from hinged.kernel.pure.probabilities import (
 )
 from hinged.kernel.pure.reader import packed_features, read_events, sent_text
 from hinged.kernel.pure.rules import (
+    CORE,
     LARGEST,
     RULES,
     TOTALS,
@@ -110,6 +112,7 @@ from hinged.kernel.pure.storage import (
 __all__ = [
     "BELOW_1",
     "CLASS_RULES",
+    "CORE",
     "DEVIATIONS",
     "EPSILON",
     "KEPT",
@@ -156,6 +159,7 @@ __all__ = [
     "all_finite",
     "averaged_scores",
     "best",
+    "class_at_once",
     "class_rule",
     "class_scores",
     "class_shares",

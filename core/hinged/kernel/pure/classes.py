@@ -15,6 +15,7 @@ __all__ = [
     "ClassWeights",
     "add_to_classes",
     "averaged_scores",
+    "class_at_once",
     "class_rule",
     "class_scores",
     "finite_scores",
@@ -30,9 +31,12 @@ if TYPE_CHECKING:
 
 Label = TypeVar("Label", bound=Hashable)
 
-ClassRule = Literal["", "linear", "averaged", "means", "squares"]
-"""How the classes of a learner are scored, if the compiled version knows; see `class_scores`,
-`averaged_scores`, `mean_scores`, and the first of these with squares."""
+ClassRule = Literal[
+    "", "perceptron", "aggressive", "arow", "logistic", "averaged", "means", "squares", "pool"
+]
+"""How the classes of a learner are scored and move, if the compiled version knows: by
+`averaged_scores`, `mean_scores`, as the learner of squares or a `MulticlassHedge`; the others by
+`class_scores`."""
 CLASS_RULES: tuple[ClassRule, ...] = get_args(ClassRule)
 
 
@@ -100,8 +104,13 @@ def finite_scores(scores: Mapping[Label, float]) -> bool:
 
 
 def class_rule(learner: object) -> int:
-    """Return the number of the scores that the very class of a learner says it has."""
-    return CLASS_RULES.index(vars(type(learner)).get("_SCORES", ""))
+    """Return the number of the rule that the very class of a learner says it has."""
+    return CLASS_RULES.index(vars(type(learner)).get("_CLASS_RULE", ""))
+
+
+def class_at_once(learner: MulticlassClassifier, x: Event) -> ClassLabel | None:
+    """Return the class of an ordinary event, or `None`."""
+    return None
 
 
 def scores_at_once(learner: MulticlassClassifier, x: Event) -> dict[ClassLabel, float] | None:

@@ -10,6 +10,7 @@ from hinged.arithmetic import length
 from hinged.kernel.pure.storage import Event, Storage
 
 __all__ = [
+    "CORE",
     "LARGEST",
     "RULES",
     "TOTALS",
@@ -19,6 +20,14 @@ __all__ = [
 ]
 
 LARGEST = sys.float_info.max
+CORE = (
+    *("_weights", "accounting", "clock", "max_features", "intercept", "_constant"),
+    *("label_at_zero", "_rule", "_learning_rate", "_projects", "record", "last_update"),
+    *("_squares", "_sums", "_variance", "_pocket", "_shrink_marks", "_pull_marks"),
+    *("intercept_sum", "intercept_squares", "intercept_variance", "pocket_intercept"),
+    *("log_shrink", "pull", "_l1", "_l2", "_C", "_r", "_phi"),
+)
+"""The attributes of a binary learner that the compiled version has in C, whatever its rule."""
 
 
 @dataclass(slots=True)
