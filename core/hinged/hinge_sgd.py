@@ -29,6 +29,8 @@ from hinged.vector import Numbers, WeightVector
 __all__ = ["STEPS", "HingeSGD"]
 
 STEPS = ("adagrad", "constant", "sqrt", "pegasos")
+_ROUNDED_AWAY = 1e-6
+"""The share of the ball's squared radius up to which a norm kept as 0 may come of rounding."""
 
 
 class _SettledRate(LearningRate):
@@ -173,6 +175,8 @@ class HingeSGD(LazyPenalty, BinaryLinearClassifier):
                 )
             self._mark(self._weights.view())
         self._projects = project and self.steps == "pegasos" and self._l1 == 0.0
+        if self._projects:
+            self.intercept_squares = self._squared_norm()
         penalty = "shrunk" if self._l1 == 0.0 else "pulled"
         if self.steps == "adagrad":
             penalty = "penalised"
@@ -238,9 +242,15 @@ class HingeSGD(LazyPenalty, BinaryLinearClassifier):
     def set_state(self, saved: Mapping[str, Any]) -> None:
         """Take over a saved state, or raise `InvalidState` and change nothing."""
         super().set_state(saved)
-        if self._projects and self.intercept_squares == 0.0:  # not kept by earlier versions
-            norm = arithmetic.norm([*self.weights.values(), self.intercept])
-            self.intercept_squares = min(norm * norm, sys.float_info.max)
+        if self._projects and self.intercept_squares == 0.0:
+            squares = self._squared_norm()
+            if squares * self._l2 > _ROUNDED_AWAY:  # a state of a version that did not keep it
+                self.intercept_squares = squares
+
+    def _squared_norm(self) -> float:
+        """Return the squared norm of (w, b), summed anew."""
+        norm = arithmetic.norm([*self.weights.values(), self.intercept])
+        return min(norm * norm, sys.float_info.max)
 
     def _adagrad(self, x: Numbers, target: float, w: float) -> bool:
         rate = rate_at(self._learning_rate, self.clock)

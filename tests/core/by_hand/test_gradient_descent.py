@@ -83,6 +83,21 @@ class TestHingeSGD:
         assert dict(other.weights) == pytest.approx(dict(model.weights), rel=1e-12)
         assert other.intercept == pytest.approx(model.intercept, rel=1e-12)
 
+    def test_pegasos_keeps_the_norm_that_it_starts_with(self) -> None:
+        start = {"initial_weights": {"a": 3.0, "b": 4.0}, "initial_intercept": 12.0}
+        model = HingeSGD(steps="pegasos", l2=1e-3, **start)
+        assert model.intercept_squares == 169.0
+        learned(model, [({"a": 5.0}, True)])  # the margin is above 1: shrunk by 1 - 1 / 1
+        assert (model.intercept_squares, model.intercept) == (0.0, 0.0)
+
+    def test_pegasos_goes_on_alike_from_a_norm_that_rounding_made_0(self) -> None:
+        model = HingeSGD(steps="pegasos", l2=0.1)
+        learned(model, [({"a": 1e200}, True, 5e-324), ({"b": 6.4e160, "a": 1e200}, False, 5e-324)])
+        assert model.intercept_squares == 0.0 < abs(model.weights["b"])
+        other = HingeSGD(steps="pegasos", l2=0.1)
+        other.set_state(model.get_state())
+        assert other.intercept_squares == 0.0
+
     def test_a_factor_of_zero_drops_every_weight(self) -> None:
         model = HingeSGD(3.0, "constant", l2=0.5, fit_intercept=False)
         learned(model, [({"a": 1.0}, True), ({"b": 1.0}, True)])
