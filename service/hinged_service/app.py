@@ -55,7 +55,7 @@ from hinged_service.server.memory import collect_rarely, keep_freed
 from hinged_service.server.owners import Owners
 from hinged_service.server.shutdown import Stopping
 from hinged_service.settings import Settings
-from hinged_service.store.open import opened
+from hinged_service.store.configured_redis import opened
 from hinged_service.telemetry import request_context, tracing
 from hinged_service.telemetry.observer import Observer
 

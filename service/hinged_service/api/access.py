@@ -7,7 +7,7 @@ from starlette.types import Scope
 from hinged_service.api.api_keys import Key
 from hinged_service.api.progress_lines import tell_of
 from hinged_service.engine.live_model import LiveModel
-from hinged_service.engine.reach import EVERYTHING, Reach
+from hinged_service.engine.name_access import EVERYTHING, Reach
 from hinged_service.engine.registry import ModelRegistry
 
 __all__ = ["open_model", "reach"]

@@ -13,10 +13,10 @@ from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from hinged_service.engine.reach import Reach, matches
+from hinged_service.engine.name_access import Reach, matches
 from hinged_service.errors import Forbidden, StartupError, Unauthorized
 from hinged_service.wire.encodings import without_marks
-from hinged_service.wire.strict import StrictModel
+from hinged_service.wire.strict_model import StrictModel
 
 __all__ = ["Key", "Keys", "Right", "needed", "new_key"]
 

@@ -37,7 +37,7 @@ from hinged_service.store import checkpoints as stored
 from hinged_service.wire.codec import DamagedState
 from hinged_service.wire.progress import SIZE_HEADER
 from hinged_service.wire.responses import Checkpoint, ModelListed
-from hinged_service.wire.strict import StrictModel
+from hinged_service.wire.strict_model import StrictModel
 
 __all__ = ["bodies", "router"]
 

@@ -24,7 +24,7 @@ from hinged_service.errors import Detail, Unprocessable
 from hinged_service.model.spec import CONFIGURABLE
 from hinged_service.settings import LimitSettings
 from hinged_service.wire.responses import CommandResult, Repaired, Restored, Upgraded
-from hinged_service.wire.strict import StrictModel
+from hinged_service.wire.strict_model import StrictModel
 
 __all__ = ["bodies", "router"]
 

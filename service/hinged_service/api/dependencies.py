@@ -13,7 +13,7 @@ from hinged_service.api.bodies import POSITION_PATTERN, parse_position, read_jso
 from hinged_service.api.problems import refused
 from hinged_service.engine.lifecycle import ModelLifecycle
 from hinged_service.engine.live_model import LiveModel
-from hinged_service.engine.reach import Reach
+from hinged_service.engine.name_access import Reach
 from hinged_service.engine.registry import ModelRegistry
 from hinged_service.errors import ModelGone, NotFound
 from hinged_service.store.checkpoints import Checkpoint

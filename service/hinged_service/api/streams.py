@@ -24,7 +24,7 @@ from hinged_service.wire.responses import (
     StreamInfo,
     StreamListed,
 )
-from hinged_service.wire.strict import StrictModel
+from hinged_service.wire.strict_model import StrictModel
 
 __all__ = ["bodies", "router"]
 

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from hinged_service.api.api_keys import Keys
 from hinged_service.errors import ServiceError, StartupError
 from hinged_service.settings import Settings
-from hinged_service.store.open import opened
+from hinged_service.store.configured_redis import opened
 from hinged_service.store.transport.server_check import Condition
 from hinged_service.wire.faults import DECODE_ERRORS
 

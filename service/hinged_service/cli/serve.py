@@ -19,11 +19,11 @@ from hinged_service.ingest.target import BAD_USAGE, UNSAVED
 from hinged_service.server import supervisor
 from hinged_service.server.fast_path import FastPathProtocol
 from hinged_service.server.limits import allow_many_connections
-from hinged_service.server.listen import bind, is_loopback
+from hinged_service.server.listening_sockets import bind, is_loopback
 from hinged_service.server.memory import spare_imported
 from hinged_service.settings import Settings
+from hinged_service.store.configured_redis import left_unsaved
 from hinged_service.store.embedded import SOCKET_RECORD
-from hinged_service.store.open import left_unsaved
 from hinged_service.store.transport.address import parse
 from hinged_service.telemetry.log_format import log_config
 from hinged_service.telemetry.shared_directory import shared_directory

@@ -31,7 +31,7 @@ from hinged_service.client.events import Event, EventLike, encode_event, encode_
 from hinged_service.client.exchange import Exchange, Retries
 from hinged_service.client.progress import WatchedAnswer, pieces
 from hinged_service.client.watching import Watch
-from hinged_service.wire.live import LiveEvent
+from hinged_service.wire.live_feed import LiveEvent
 from hinged_service.wire.progress import Tell
 from hinged_service.wire.reports import ModelGlances, ModelHistory
 from hinged_service.wire.responses import (

@@ -14,7 +14,7 @@ from hinged_service.client.errors import BadAnswer, ClientError, NotFound
 from hinged_service.client.exchange import Exchange, Retries
 from hinged_service.client.sse import Message, Parser
 from hinged_service.wire.faults import DECODE_ERRORS
-from hinged_service.wire.live import (
+from hinged_service.wire.live_feed import (
     LiveCommand,
     LiveDrift,
     LiveEnd,

@@ -14,7 +14,7 @@ from hinged_service.engine import damaged_entries
 from hinged_service.engine.export import Document
 from hinged_service.engine.live_model import LiveModel
 from hinged_service.engine.lost_entries import unlisted, unused
-from hinged_service.engine.reach import EVERYTHING, Reach
+from hinged_service.engine.name_access import EVERYTHING, Reach
 from hinged_service.engine.recovery import ModelRecovery
 from hinged_service.errors import (
     Conflict,

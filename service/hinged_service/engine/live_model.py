@@ -25,11 +25,11 @@ from hinged_service.engine.long_work import at_once, in_parts, result_in_parts
 from hinged_service.engine.model_checkpoints import ModelCheckpoints
 from hinged_service.engine.parked_models import Parked
 from hinged_service.engine.predictions import Answering, Predictions, checking
+from hinged_service.engine.prior_answers import ToldAnswers
 from hinged_service.engine.refusals import COUNTED, refused_by_model
 from hinged_service.engine.replica import Replica, Watcher
 from hinged_service.engine.snapshots import SnapshotWriter, load_replica, small_replica
 from hinged_service.engine.status import ModelStatus, Status
-from hinged_service.engine.told_answers import ToldAnswers
 from hinged_service.engine.write_queue import (
     AppendResult,
     SourceAppendResult,

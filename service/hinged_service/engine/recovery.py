@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hinged_service.engine import damaged_entries
 from hinged_service.engine.deletion import ModelDeletion
-from hinged_service.engine.reach import EVERYTHING, Reach
+from hinged_service.engine.name_access import EVERYTHING, Reach
 from hinged_service.engine.repair import repair, start_from_checkpoint
 from hinged_service.engine.upgrade import Handover, take_over
 from hinged_service.errors import Conflict, ModelGone, NotFound, SetAside

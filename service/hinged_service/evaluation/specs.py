@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from hinged_service.wire.strict import StrictModel
+from hinged_service.wire.strict_model import StrictModel
 
 __all__ = ["Metric", "MetricSpec", "MetricSpecs", "RollingSpec", "check_metrics", "full_spec"]
 

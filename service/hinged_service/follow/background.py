@@ -21,7 +21,7 @@ from hinged_service.errors import (
     StartupError,
     Unavailable,
 )
-from hinged_service.follow.followed import FollowedModel, Tail
+from hinged_service.follow.read_only_model import FollowedModel, Tail
 from hinged_service.model.index_entry import Alias, IndexEntry
 from hinged_service.retry import RETRY_S, backoff
 from hinged_service.river_support import custom

@@ -17,7 +17,7 @@ from hinged import frames
 from hinged_service.client.events import Event, encode_event, present
 from hinged_service.errors import Conflict, Unavailable
 from hinged_service.follow.background import Background
-from hinged_service.follow.followed import SharedReplica, as_sent, made_of
+from hinged_service.follow.read_only_model import SharedReplica, as_sent, made_of
 from hinged_service.model.inspection import explain_event
 from hinged_service.model.predictor import label_text
 from hinged_service.settings import Settings

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from hinged_service.engine.live_model import LiveModel, SourceAppendResult
-from hinged_service.engine.told_answers import Answers
+from hinged_service.engine.prior_answers import Answers
 from hinged_service.errors import ModelGone
 from hinged_service.ingest.records import Batch
 from hinged_service.model.predictor import Label, label_text

@@ -22,7 +22,7 @@ from hinged_service.model.spec import ModelSpec
 from hinged_service.river_support import custom
 from hinged_service.server.memory import collect_rarely, keep_freed
 from hinged_service.settings import Settings
-from hinged_service.store.open import left_unsaved, opened
+from hinged_service.store.configured_redis import left_unsaved, opened
 from hinged_service.wire.encodings import other_encoding, without_marks
 
 __all__ = ["Bring", "run"]

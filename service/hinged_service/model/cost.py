@@ -39,7 +39,7 @@ from hinged_service.river_support.learners.specs import (
     OneVsOneClassifierSpec,
     OneVsRestClassifierSpec,
 )
-from hinged_service.wire.strict import StrictModel
+from hinged_service.wire.strict_model import StrictModel
 
 __all__ = ["EVENT_BYTES", "Cost", "Factor", "Limits", "cost_of", "limits_of"]
 

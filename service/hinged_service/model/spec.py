@@ -27,7 +27,7 @@ from hinged_service.pipelines import Steps
 from hinged_service.pipelines.auto_scaling import AutoScalerSpec
 from hinged_service.river_support.custom import CustomSpec
 from hinged_service.river_support.learners import Label, RiverLearner
-from hinged_service.wire.strict import StrictModel
+from hinged_service.wire.strict_model import StrictModel
 
 __all__ = ["CONFIGURABLE", "MAX_BYTES", "NAME_PATTERN", "ModelSpec"]
 

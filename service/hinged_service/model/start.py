@@ -11,7 +11,7 @@ from hinged_service.errors import Detail, Unprocessable
 from hinged_service.wire.faults import MAX_DETAILS
 from hinged_service.wire.names import NAME_PATTERN
 from hinged_service.wire.position import EntryId, Position
-from hinged_service.wire.strict import StrictModel
+from hinged_service.wire.strict_model import StrictModel
 
 __all__ = ["NAME_PATTERN", "Exclude", "Exclusion", "Name", "Start", "StartFrom"]
 

@@ -9,7 +9,7 @@ from hinged.kernel import scaled_after, scaled_now
 from hinged.kernel.pure import UNSEEN, Record, scale_of
 from hinged_service.pipelines.by_name import ByName
 from hinged_service.pipelines.stage import Scaling, StepSpec
-from hinged_service.pipelines.stored import count, items
+from hinged_service.pipelines.state_checks import count, items
 from hinged_service.pipelines.values import Features, floats
 
 __all__ = ["AutoScalerSpec"]

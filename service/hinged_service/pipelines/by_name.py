@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar
 
 import hinged
 from hinged_service.pipelines.stage import Stage, StepSpec
-from hinged_service.pipelines.stored import items, text
+from hinged_service.pipelines.state_checks import items, text
 
 __all__ = ["ByName"]
 

@@ -10,7 +10,7 @@ from pydantic import Field, StrictBool, StrictFloat, StrictInt, StrictStr, model
 import hinged
 from hinged_service.pipelines.choosing import Name, Separator
 from hinged_service.pipelines.stage import Origins, Stage, StepSpec
-from hinged_service.pipelines.stored import items, text
+from hinged_service.pipelines.state_checks import items, text
 from hinged_service.pipelines.values import MAX_WIDTH, Features, Value, field, refuse_missing
 
 __all__ = ["OneHotEncoderSpec"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hinged_service.pipelines.room import Room
+from hinged_service.pipelines.byte_budget import Room
 from hinged_service.pipelines.stage import Origins, Stage
-from hinged_service.pipelines.stored import items
+from hinged_service.pipelines.state_checks import items
 from hinged_service.pipelines.values import Features, Numbers, Value
 
 __all__ = ["Chain", "Union"]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import hinged
+from hinged_service.pipelines.byte_budget import Room
 from hinged_service.pipelines.catalogue import Steps
 from hinged_service.pipelines.chain import Chain
-from hinged_service.pipelines.room import Room
 from hinged_service.pipelines.stage import Scaling
-from hinged_service.pipelines.stored import count
+from hinged_service.pipelines.state_checks import count
 from hinged_service.pipelines.values import LEARNER, Features, Numbers, floats, only_numbers
 
 __all__ = ["Pipeline"]

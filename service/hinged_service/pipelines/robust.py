@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from hinged_service.pipelines.by_name import ByName
 from hinged_service.pipelines.quantiles import dump_iqr, dump_quantile, load_iqr, load_quantile
 from hinged_service.pipelines.stage import NOTHING, Scaling, StepSpec
-from hinged_service.pipelines.stored import items
+from hinged_service.pipelines.state_checks import items
 from hinged_service.pipelines.values import Features, clipped, floats
 from hinged_service.river_support.lazy import stats
 

@@ -10,7 +10,7 @@ from pydantic import Field
 import hinged
 from hinged_service.pipelines.by_name import ByName
 from hinged_service.pipelines.stage import NOTHING, Scaling, StepSpec
-from hinged_service.pipelines.stored import count, items, number
+from hinged_service.pipelines.state_checks import count, items, number
 from hinged_service.pipelines.values import MAX_VALUE, Features, Numbers, clipped, floats
 
 __all__ = ["MaxAbsScalerSpec", "MinMaxScalerSpec", "StandardScalerSpec"]

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple
 
 import hinged
-from hinged_service.pipelines.room import Room
-from hinged_service.pipelines.stored import count, items
+from hinged_service.pipelines.byte_budget import Room
+from hinged_service.pipelines.state_checks import count, items
 from hinged_service.pipelines.values import MAX_VALUE, Features, Numbers, Value
-from hinged_service.wire.strict import StrictModel
+from hinged_service.wire.strict_model import StrictModel
 
 __all__ = ["NOTHING", "Origins", "Scaling", "Stage", "StepSpec"]
 

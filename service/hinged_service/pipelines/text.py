@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 import hinged
 from hinged_service.pipelines.choosing import Name
 from hinged_service.pipelines.stage import Origins, Stage, StepSpec
-from hinged_service.pipelines.stored import count, items, text
+from hinged_service.pipelines.state_checks import count, items, text
 from hinged_service.pipelines.values import Features, field, refused
 from hinged_service.river_support.lazy import feature_extraction
 

@@ -22,7 +22,7 @@ from hinged_service.store.snapshot_writer import packed_state, stage_vectors
 from hinged_service.wire.codec import DamagedState
 from hinged_service.wire.position import Position
 from hinged_service.wire.progress import Tell, silent
-from hinged_service.wire.strict import StrictModel
+from hinged_service.wire.strict_model import StrictModel
 
 __all__ = [
     "Checkpoint",

@@ -11,7 +11,7 @@ from pathlib import Path
 from hinged_service.ingest.files.arrow import ArrowTable
 from hinged_service.ingest.files.byte_stream import ByteStream, open_bytes
 from hinged_service.ingest.files.delimited import Delimited
-from hinged_service.ingest.files.detect import QUOTES, settle
+from hinged_service.ingest.files.format_detection import QUOTES, settle
 from hinged_service.ingest.files.libsvm import LibSvm
 from hinged_service.ingest.files.ndjson import Ndjson
 from hinged_service.ingest.files.options import FileOptions, Kind

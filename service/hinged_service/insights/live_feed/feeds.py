@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from hinged_service.engine.live_model import LiveModel
-from hinged_service.engine.reach import EVERYTHING, Reach
+from hinged_service.engine.name_access import EVERYTHING, Reach
 from hinged_service.engine.registry import ModelRegistry
 from hinged_service.errors import Busy, Unavailable
 from hinged_service.insights.live_feed.hub import Hub

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable
 
 from hinged_service.engine.live_model import LiveModel
-from hinged_service.engine.reach import Reach
+from hinged_service.engine.name_access import Reach
 from hinged_service.engine.registry import ModelRegistry
 from hinged_service.engine.replica import AppliedEntry
 from hinged_service.engine.top_weights import largest

@@ -10,7 +10,7 @@ import hinged
 from hinged_service.engine.replica import AppliedEntry
 from hinged_service.insights.live_feed.messages import message, outcome_of
 from hinged_service.model.state import ModelState
-from hinged_service.wire import live
+from hinged_service.wire import live_feed
 
 __all__ = ["Sampler"]
 
@@ -46,7 +46,7 @@ class Sampler:
             command = {k: v for k, v in folded.command.items() if k != "model"}
             self._add_mark("command", {**command, "position": position, "at_ms": at_ms}, position)
         for detection in folded.detections:
-            self._add_mark("drift", live.LiveDrift(*detection, position, at_ms), position)
+            self._add_mark("drift", live_feed.LiveDrift(*detection, position, at_ms), position)
 
     def _add_outcomes(self, folded: AppliedEntry, fold: ModelState) -> None:
         for number, result in enumerate(folded.results):
@@ -60,7 +60,7 @@ class Sampler:
                 outcome = outcome_of(fold, event, result, folded.entry.position, number)
                 self._add_outcome(outcome, dict(event.x))
 
-    def _add_outcome(self, outcome: live.LiveOutcome, x: Any) -> None:
+    def _add_outcome(self, outcome: live_feed.LiveOutcome, x: Any) -> None:
         """Add an outcome; with its features while there is room for them."""
         self._shown += 1
         self._plain.append(message("outcome", outcome, outcome.position))
@@ -81,7 +81,7 @@ class Sampler:
     def chunks(self) -> tuple[bytes, bytes]:
         """Return the messages without and with features."""
         if self._left_out:
-            sample = live.LiveSample(self._shown, self._left_out)
+            sample = live_feed.LiveSample(self._shown, self._left_out)
             self._plain.append(message("sample", sample))
             self._full.append(self._plain[-1])
         return b"".join(self._plain), b"".join(self._full)

@@ -6,9 +6,9 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 
-from hinged_service.engine.reach import Reach
+from hinged_service.engine.name_access import Reach
 from hinged_service.insights.live_feed.messages import message
-from hinged_service.wire.live import LiveEnd
+from hinged_service.wire.live_feed import LiveEnd
 
 __all__ = ["Subscriber"]
 

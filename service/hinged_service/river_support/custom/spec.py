@@ -10,7 +10,7 @@ from hinged_service.errors import Detail, SetAside, Unprocessable
 from hinged_service.river_support.custom import registry
 from hinged_service.river_support.custom.classifier import custom_learner
 from hinged_service.river_support.learners import RiverBinary, RiverMulticlass
-from hinged_service.wire.strict import StrictModel
+from hinged_service.wire.strict_model import StrictModel
 
 __all__ = ["CustomSpec"]
 

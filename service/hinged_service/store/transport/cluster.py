@@ -14,7 +14,7 @@ from redis.crc import REDIS_CLUSTER_HASH_SLOTS, key_slot
 
 from hinged_service.errors import StartupError
 from hinged_service.store.transport.address import Address, Place
-from hinged_service.store.transport.connect import ConnectionFactory
+from hinged_service.store.transport.connection_factory import ConnectionFactory
 from hinged_service.store.transport.lane import Command, Pulse, Seen, Word
 from hinged_service.store.transport.pool import REFUSED, NoPrimary, Pool, mendable
 from hinged_service.tasks import cancel

@@ -19,10 +19,10 @@ from hinged_service.engine.status import ModelStatus, Status
 from hinged_service.errors import NotFound, SetAside
 from hinged_service.model.predictor import Prediction
 from hinged_service.model.state import ModelState
-from hinged_service.store import unpredicted
+from hinged_service.store import prediction_notes
 from hinged_service.store.checkpoints import Checkpoint
+from hinged_service.store.prediction_notes import Note
 from hinged_service.store.snapshot import Loaded
-from hinged_service.store.unpredicted import Note
 from hinged_service.wire.position import EntryId, Position
 
 __all__ = ["Answers", "ToldAnswers"]
@@ -69,11 +69,13 @@ class ToldAnswers:
 
     async def noted(self, source: str) -> Note | None:
         """Return the batch of a source whose predictions are not written, as far as known."""
-        return await unpredicted.find(self._follower.connection, self._follower.keys.on, source)
+        return await prediction_notes.find(
+            self._follower.connection, self._follower.keys.on, source
+        )
 
     async def written(self, source: str, entry: str) -> None:
         """Note that the predictions of a source's batch are written."""
-        await unpredicted.end(self._follower.connection, self._follower.keys.on, source, entry)
+        await prediction_notes.end(self._follower.connection, self._follower.keys.on, source, entry)
 
     async def keep_base(self, stem: str) -> None:
         """Keep the present state for `again`, instead of earlier ones of that stem."""
