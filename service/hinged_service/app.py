@@ -145,7 +145,7 @@ class _Service(FastAPI):
             await self.rates.take(key, limit)
 
     def is_allowed(self, scope: Scope) -> bool:
-        """Tell whether a request like this one may always be made: its answer needs no look."""
+        """Return whether a request like this one may always be made: its answer needs no look."""
         if not framing.is_plain(scope):
             return False
         if self.keys is None:

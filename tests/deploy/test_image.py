@@ -32,7 +32,7 @@ COMPOSE: dict[str, Any] = compose()["services"]
 
 
 def ignored(path: str) -> bool:
-    """Tell if .dockerignore keeps a path out of the build."""
+    """Return whether .dockerignore keeps a path out of the build."""
     rules = [r for r in (ROOT / ".dockerignore").read_text().splitlines() if r and r[0] != "#"]
     out = False
     for rule in rules:

@@ -140,7 +140,7 @@ def session(tmp_path: Path, own_server: RedisServer) -> Iterator[Session]:
 
 
 def alike(answer: Any, shown: Any) -> bool:
-    """Tell if an answer is the one shown, where "..." stands for any text."""
+    """Return whether an answer is the one shown, where "..." stands for any text."""
     if isinstance(shown, dict):
         return answer.keys() == shown.keys() and all(alike(answer[k], shown[k]) for k in shown)
     if isinstance(shown, list):
@@ -174,7 +174,7 @@ def test_the_blocks_of_a_page_run_and_answer_as_shown(
 
 
 def _serves(block: Block) -> bool:
-    """Tell if a block starts the service."""
+    """Return whether a block starts the service."""
     return re.match(r"(HINGED_\w+=\S+ )*hinged serve\b", block.text) is not None
 
 

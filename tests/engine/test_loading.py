@@ -291,7 +291,7 @@ async def test_a_model_whose_snapshot_and_log_are_gone_goes_on_from_a_checkpoint
         with pytest.raises(NotFound):
             await after.lifecycle.repair("m", "none")
         told: list[Progress] = []
-        await after.lifecycle.repair("m", "kept", tell=told.append)
+        await after.lifecycle.repair("m", "kept", on_progress=told.append)
         assert await after.state("m") == kept
         assert {one.step for one in told} == {"read", "write"}
         assert {one.total for one in told} == {len(kept["weights"])}

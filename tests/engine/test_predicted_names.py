@@ -54,7 +54,7 @@ def left_behind(spec: dict[str, Any], text: str | None = None) -> int:
 
 
 def is_little(spec: dict[str, Any], text: str | None = None) -> bool:
-    """Tell whether little is left; if not, in a process without threads of other tests."""
+    """Return whether little is left; if not, in a process without threads of other tests."""
     if left_behind(spec, text) < KEPT:
         return True
     here = Path(__file__).parents[2]

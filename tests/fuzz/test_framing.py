@@ -42,7 +42,7 @@ def quiet(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def refused(found: Outcome, sent: bytes) -> bool:
-    """Tell whether the connection ended with a refusal of what came last.
+    """Return whether the connection ended with a refusal of what came last.
 
     A HEAD is answered before its body is read: a fault in there has no answer of its own.
     """

@@ -343,7 +343,7 @@ def test_a_file_that_is_refused_makes_no_model(
 
 
 def _takes_signals(pid: int) -> bool:
-    """Tell whether a process has a handler for SIGTERM."""
+    """Return whether a process has a handler for SIGTERM."""
     status = Path(f"/proc/{pid}/status").read_text()
     caught = int(status.partition("SigCgt:")[2].split()[0], 16)
     return bool(caught >> (signal.SIGTERM - 1) & 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from starlette.types import Scope
 
 from hinged_service.api.api_keys import Key
-from hinged_service.api.progress_lines import tell_of
+from hinged_service.api.progress_lines import on_progress_of
 from hinged_service.engine.live_model import LiveModel
 from hinged_service.engine.name_access import EVERYTHING, Reach
 from hinged_service.engine.registry import ModelRegistry
@@ -30,7 +30,7 @@ async def open_model(scope: Scope, registry: ModelRegistry, name: str) -> LiveMo
         As `ModelRegistry.open`.
 
     """
-    live_model = await registry.open(name, tell_of(scope))
+    live_model = await registry.open(name, on_progress_of(scope))
     if live_model.name != name:
         reach(scope).check(live_model.name, f"the model that {name!r} points to")
     return live_model

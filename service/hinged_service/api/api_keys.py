@@ -49,7 +49,7 @@ class Key(StrictModel):
     )
 
     def may_use(self, name: str) -> bool:
-        """Tell whether the key is for the model, alias or stream of this name."""
+        """Return whether the key is for the model, alias or stream of this name."""
         return matches(name, self.models)
 
     @property

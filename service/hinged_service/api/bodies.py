@@ -45,7 +45,7 @@ _UTF8 = ("", "charset=utf-8", "charset=utf8")
 
 
 def are_lines(scope: Scope) -> bool:
-    """Tell whether the body is one JSON document per line.
+    """Return whether the body is one JSON document per line.
 
     Raises
     ------

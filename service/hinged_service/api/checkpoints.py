@@ -23,7 +23,7 @@ from hinged_service.api.dependencies import (
 )
 from hinged_service.api.large_answers import LargeAnswer
 from hinged_service.api.models import listed
-from hinged_service.api.progress_lines import progress_answer, tell_of
+from hinged_service.api.progress_lines import on_progress_of, progress_answer
 from hinged_service.api.struct_route import StructRoute
 from hinged_service.engine import export as portable
 from hinged_service.engine.live_model import LiveModel
@@ -89,7 +89,7 @@ def router(settings: LimitSettings) -> APIRouter:
         wanted = await body_of(request, CheckpointRequest, settings.max_body_bytes)
         live_model = await fresh(request, model)
         await live_model.freshness.read()
-        return _shown(await live_model.checkpoints.make(wanted.name, tell_of(request.scope)))
+        return _shown(await live_model.checkpoints.make(wanted.name, on_progress_of(request.scope)))
 
     @routes.get("/checkpoints", summary="List the checkpoints")
     async def list_checkpoints(request: Request, model: Name) -> list[Checkpoint]:
@@ -141,7 +141,7 @@ def router(settings: LimitSettings) -> APIRouter:
         live_model = await fresh(request, model)
         found = await found_checkpoint(request, live_model, checkpoint)
         async with exporting:  # their states are counted once they are read
-            loaded = await live_model.checkpoints.read(found, tell_of(request.scope))
+            loaded = await live_model.checkpoints.read(found, on_progress_of(request.scope))
             pieces = portable.exported(found, loaded)
             request.scope[HELD].add_answer(portable.exported_bytes(loaded))
         size = {SIZE_HEADER: str(portable.document_bytes(loaded))}
@@ -165,12 +165,12 @@ def router(settings: LimitSettings) -> APIRouter:
     ) -> ModelListed:
         """Make a model of an exported document; it goes on from the next event of its stream."""
         scope, receive, most = request.scope, request.receive, settings.max_import_bytes
-        lifecycle, tell = lifecycle_of(request), tell_of(request.scope)
+        lifecycle, on_progress = lifecycle_of(request), on_progress_of(request.scope)
         async with importing:  # no two of these big bodies at once
             body = await read_json_body(scope, receive, most, counted=False)
             await lifecycle.check_free(model)  # to read a large one takes long
-            document = await asyncio.to_thread(portable.imported, body, tell)
-        entry = await lifecycle.create_imported(model, document, reach_of(request), tell)
+            document = await asyncio.to_thread(portable.imported, body, on_progress)
+        entry = await lifecycle.create_imported(model, document, reach_of(request), on_progress)
         return listed(model, entry)
 
     @routes.post(
@@ -192,7 +192,7 @@ def router(settings: LimitSettings) -> APIRouter:
         entry, _ = await lifecycle_of(request).replay(
             *(live_model, wanted.name, wanted.checkpoint, wanted.exclude, wanted.learner),
             reach,
-            tell_of(request.scope),
+            on_progress_of(request.scope),
         )
         return listed(wanted.name, entry)
 

@@ -17,7 +17,7 @@ from hinged_service.api.dependencies import (
     problems_for,
     reach_of,
 )
-from hinged_service.api.progress_lines import progress_answer, tell_of
+from hinged_service.api.progress_lines import on_progress_of, progress_answer
 from hinged_service.api.struct_route import StructRoute
 from hinged_service.engine.live_model import LiveModel
 from hinged_service.errors import Detail, Unprocessable
@@ -108,7 +108,7 @@ def router(settings: LimitSettings) -> APIRouter:
                 ],
             )
         was_frozen = (await live_model.at_rest()).frozen
-        position = str(await live_model.commands.restore(checkpoint, tell_of(request.scope)))
+        position = str(await live_model.commands.restore(checkpoint, on_progress_of(request.scope)))
         return Restored(position, (await live_model.at_rest()).frozen, was_frozen)
 
     @routes.post(
@@ -123,7 +123,9 @@ def router(settings: LimitSettings) -> APIRouter:
         Versions whose arithmetic may differ do not fold the same model. The same again changes
         nothing.
         """
-        done = await lifecycle_of(request).upgrade(model, reach_of(request), tell_of(request.scope))
+        done = await lifecycle_of(request).upgrade(
+            model, reach_of(request), on_progress_of(request.scope)
+        )
         return Upgraded(str(done.position), done.fold, done.before)
 
     @routes.post(
@@ -153,8 +155,8 @@ def router(settings: LimitSettings) -> APIRouter:
         stays as it is. With a checkpoint, a model whose snapshot is lost goes on from that at the
         end of the log; the events in between are not learned again.
         """
-        tell = tell_of(request.scope)
-        done = await lifecycle_of(request).repair(model, checkpoint, reach_of(request), tell)
+        on_progress = on_progress_of(request.scope)
+        done = await lifecycle_of(request).repair(model, checkpoint, reach_of(request), on_progress)
         return Repaired(tuple(done.removed), tuple(done.passed_over), tuple(done.records))
 
     return routes

@@ -333,5 +333,5 @@ class Learning(Call):
 
 
 def _any_id(questions: Sequence[Question]) -> bool:
-    """Tell whether any of the predictions waits for its label."""
+    """Return whether any of the predictions waits for its label."""
     return any(question.id is not None for question in questions)

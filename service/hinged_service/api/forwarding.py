@@ -117,7 +117,7 @@ class _Relayed:
         self._done = False
 
     def done(self) -> bool:
-        """Tell whether it was given."""
+        """Return whether it was given."""
         return self._done
 
     def exception(self) -> None:
@@ -147,7 +147,7 @@ def _given_id(headers: Headers) -> bytes:
 
 
 def _may_repeat(body: bytes, max_events: int) -> bool:
-    """Tell whether a call whose answer got lost counts once if it is made again."""
+    """Return whether a call whose answer got lost counts once if it is made again."""
     try:
         events, _, _ = parse_events(body, max_events, mixed=True)
     except ServiceError:

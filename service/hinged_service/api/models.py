@@ -22,7 +22,7 @@ from hinged_service.api.dependencies import (
     registry_of,
 )
 from hinged_service.api.large_answers import LargeAnswer, pieces_of, reserve
-from hinged_service.api.progress_lines import progress_answer, tell_of
+from hinged_service.api.progress_lines import on_progress_of, progress_answer
 from hinged_service.api.schemas import described
 from hinged_service.api.struct_route import StructRoute
 from hinged_service.engine.top_weights import largest, weights_bytes
@@ -76,7 +76,7 @@ def router(settings: LimitSettings) -> APIRouter:
         """Create a model from its spec; the same spec again changes nothing."""
         spec = await body_of(request, ModelSpec, settings.max_body_bytes)
         entry, new = await lifecycle_of(request).create(
-            model, spec, reach_of(request), tell_of(request.scope)
+            model, spec, reach_of(request), on_progress_of(request.scope)
         )
         response.status_code = 201 if new else 200
         return listed(model, entry)

@@ -258,7 +258,7 @@ def _read_tail(log: Path) -> str:
 
 
 def _has_screen() -> bool:
-    """Tell whether a browser that is opened here can be seen."""
+    """Return whether a browser that is opened here can be seen."""
     if sys.platform in ("darwin", "win32"):
         return True
     return any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))

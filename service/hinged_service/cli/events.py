@@ -152,7 +152,7 @@ def _learn_many(session: Session, name: str, events: list[Event]) -> None:
 
 
 def _calibrated(session: Session, name: str) -> bool:
-    """Tell whether the probabilities that a table shows are calibrated."""
+    """Return whether the probabilities that a table shows are calibrated."""
     return session.output is not Output.TABLE or session.client.model(name).calibrated is not False
 
 
@@ -191,7 +191,7 @@ def _outcome(outcome: Outcome, event: Event) -> list[Part]:
 
 
 def _judged(outcome: Learned, event: Event) -> bool:
-    """Tell whether an event counts in accuracy."""
+    """Return whether an event counts in accuracy."""
     return outcome.y_pred is not None and event.w > 0
 
 

@@ -14,7 +14,7 @@ import msgspec
 from hinged_service.client.batches import Batch
 from hinged_service.client.errors import BadAnswer, Fault, Invalid
 from hinged_service.client.events import Encoded, plain_label, shown
-from hinged_service.wire.progress import PROGRESS_TYPE, Tell
+from hinged_service.wire.progress import PROGRESS_TYPE, OnProgress
 from hinged_service.wire.responses import Duplicate, Label, Learned, Outcome, Prediction
 
 __all__ = [
@@ -69,7 +69,7 @@ class Call(Generic[T]):
         Whether the call is repeated after a temporary failure.
     long
         Whether its work grows with the model: then the answer may take `LONG_S`.
-    tell
+    on_progress
         Takes note of progress; `None` if none is wanted.
 
     """
@@ -84,7 +84,7 @@ class Call(Generic[T]):
     gone_is_done: bool = False
     repeated: bool = True
     long: bool = False
-    tell: Tell | None = None
+    on_progress: OnProgress | None = None
 
     def watched_headers(self) -> dict[str, str]:
         """Return the header fields of a request whose progress is wanted."""
@@ -130,7 +130,7 @@ def checked_address(base_url: str) -> str:
 
 
 def checks_certificates(base_url: str) -> bool:
-    """Tell whether a certificate may have to be checked: the service's, or that of a proxy.
+    """Return whether a certificate may have to be checked: the service's, or that of a proxy.
 
     If not, the trusted ones are not read: most of the time of making a client.
     """

@@ -38,7 +38,7 @@ class EntryInParts:
         self._detected = state.detected
 
     def step(self) -> bool:
-        """Fold some of the events; tell whether any are left."""
+        """Fold some of the events; return whether any are left."""
         entry = self._entry
         if self._events is None:
             self._events, self._late = self._replica.decoded(entry, self._known)

@@ -21,7 +21,7 @@ from hinged_service.model.trial import try_out
 from hinged_service.store.checkpoints import Checkpoint
 from hinged_service.store.snapshot import Loaded
 from hinged_service.wire.codec import DamagedState, decode_name, encode_name
-from hinged_service.wire.progress import Progress, Tell, silent
+from hinged_service.wire.progress import OnProgress, Progress, no_progress
 
 __all__ = [
     "Document",
@@ -147,8 +147,8 @@ def _text(pairs: Iterable[tuple[Any, float]]) -> str:
     return _JSON.encode([[encode_name(feature), value] for feature, value in pairs])[1:-1]
 
 
-def imported(body: bytes, tell: Tell = silent) -> Document:
-    """Read a document; `tell` is told of the bytes that are checked.
+def imported(body: bytes, on_progress: OnProgress = no_progress) -> Document:
+    """Read a document; `on_progress` reports the bytes that are checked.
 
     Raises
     ------
@@ -160,7 +160,7 @@ def imported(body: bytes, tell: Tell = silent) -> Document:
     """
 
     def passed(passes: int) -> None:
-        tell(Progress("check", len(body) * passes // _PASSES, len(body)))
+        on_progress(Progress("check", len(body) * passes // _PASSES, len(body)))
 
     passed(0)
     try:

@@ -385,7 +385,7 @@ class GroupCommit:
 
 
 def _may_count_twice(taken: list[PendingWrite]) -> bool:
-    """Tell whether any of the events would be learned again if they were sent again."""
+    """Return whether any of the events would be learned again if they were sent again."""
     return any(event.id is None for write in taken if write.span is None for event in write.events)
 
 

@@ -37,7 +37,7 @@ from hinged_service.store.snapshot import Snapshot
 from hinged_service.wire.copies import copied
 from hinged_service.wire.dedup import label_digest
 from hinged_service.wire.position import Position
-from hinged_service.wire.progress import Tell, silent
+from hinged_service.wire.progress import OnProgress, no_progress
 
 __all__ = ["ModelLifecycle"]
 
@@ -51,11 +51,15 @@ class ModelLifecycle(ModelRecovery):
     """
 
     async def create(
-        self, name: str, spec: ModelSpec, reach: Reach = EVERYTHING, tell: Tell = silent
+        self,
+        name: str,
+        spec: ModelSpec,
+        reach: Reach = EVERYTHING,
+        on_progress: OnProgress = no_progress,
     ) -> tuple[IndexEntry, bool]:
         """Create a model, or confirm that it is there.
 
-        `tell` is told of the weights of a checkpoint that it starts from.
+        `on_progress` reports the weights of a checkpoint that it starts from.
 
         Returns
         -------
@@ -86,7 +90,7 @@ class ModelLifecycle(ModelRecovery):
                 raise Conflict(f"{name!r} is an alias. Choose another name.")
             if entry is None:
                 spec.check_new()
-                finished = await self._begin(name, self._bounded(spec), reach, tell)
+                finished = await self._begin(name, self._bounded(spec), reach, on_progress)
                 if finished is not None:
                     if spec.start != "now":
                         self._registry.open_soon(name)
@@ -133,7 +137,7 @@ class ModelLifecycle(ModelRecovery):
         return spec.with_max_bytes(most)
 
     async def _begin(
-        self, name: str, spec: ModelSpec, reach: Reach, tell: Tell
+        self, name: str, spec: ModelSpec, reach: Reach, on_progress: OnProgress
     ) -> IndexEntry | None:
         """Create a model whose name is free; `None` if another worker was quicker."""
         start = spec.start
@@ -142,7 +146,7 @@ class ModelLifecycle(ModelRecovery):
             spec = spec.on(name)
             await self._check_promotion(spec, reach)
             return await self._enter(name, spec, None)
-        source = await self._registry.open(start.model, tell)
+        source = await self._registry.open(start.model, on_progress)
         stream, keys = source.entry.stream, source.keys.on
         reach.check(source.name, f"the model that {start.model!r} points to")
         reach.check(stream, f"the stream of {start.model!r}")
@@ -157,7 +161,7 @@ class ModelLifecycle(ModelRecovery):
         if start.checkpoint is not None:
             found = await checkpoints.find(self._connection, keys, start.checkpoint)
             reach.check(found.model, "the model of this checkpoint")
-            state = await source.checkpoints.read(found, tell)
+            state = await source.checkpoints.read(found, on_progress)
             if state.state is not None:
                 scalars = state.state.scalars
                 await asyncio.to_thread(check_kind, spec, found.spec, scalars, state.vectors)
@@ -166,7 +170,7 @@ class ModelLifecycle(ModelRecovery):
             await source.freshness.read()
             state_now = await source.at_rest()
             check_kind(spec, source.entry.spec, state_scalars(state_now), state_now.vectors())
-            made = await source.checkpoints.make(None, tell)
+            made = await source.checkpoints.make(None, on_progress)
             entry = None
             try:
                 entry = await self._enter(name, spec, made)
@@ -227,11 +231,15 @@ class ModelLifecycle(ModelRecovery):
             )
 
     async def create_imported(
-        self, name: str, document: Document, reach: Reach = EVERYTHING, tell: Tell = silent
+        self,
+        name: str,
+        document: Document,
+        reach: Reach = EVERYTHING,
+        on_progress: OnProgress = no_progress,
     ) -> IndexEntry:
         """Create a model with an imported state, on a new stream of its name.
 
-        `tell` is told of the weights that are stored.
+        `on_progress` reports the weights that are stored.
 
         Raises
         ------
@@ -275,7 +283,7 @@ class ModelLifecycle(ModelRecovery):
         entry = IndexEntry(uid=secrets.token_hex(8), stream=name, fold=spec, origin=made.uid)
         # What takes long comes first: a sweep undoes what stays half made, without its state.
         chunk = self._settings.snapshot_chunk
-        staged = await checkpoints.stage(self._connection, keys, made, state, chunk, tell)
+        staged = await checkpoints.stage(self._connection, keys, made, state, chunk, on_progress)
         if not await index.enter(self._connection, name, entry, self._settings.max_models):
             raise Conflict(f"The name {name!r} is taken. Choose another one.")
         await checkpoints.enter(self._connection, keys, made, "", staged)
@@ -297,12 +305,12 @@ class ModelLifecycle(ModelRecovery):
         exclude: Exclude | None,
         learner: Learner | None,
         reach: Reach = EVERYTHING,
-        tell: Tell = silent,
+        on_progress: OnProgress = no_progress,
     ) -> tuple[IndexEntry, bool]:
         """Create a model that learns the past of `source`'s stream again.
 
         It starts from a checkpoint, or else from the oldest event that the stream has; it may
-        leave events out, and have another learner. `tell` is as for `create`.
+        leave events out, and have another learner. `on_progress` is as for `create`.
         """
         changes: dict[str, object] = {
             "stream": source.entry.stream,
@@ -314,7 +322,9 @@ class ModelLifecycle(ModelRecovery):
         if learner is not None:
             changes["learner"] = learner
         spec = source.entry.spec.model_copy(update=changes)
-        return await self.create(name, ModelSpec.model_validate(spec.model_dump()), reach, tell)
+        return await self.create(
+            name, ModelSpec.model_validate(spec.model_dump()), reach, on_progress
+        )
 
     async def finish_creation(self, name: str, entry: IndexEntry) -> IndexEntry | None:
         """Register the model on its stream; `None` if it was deleted meanwhile."""

@@ -52,7 +52,7 @@ from hinged_service.wire.codec import DamagedState
 from hinged_service.wire.events import Event, Json, Question
 from hinged_service.wire.position import Position
 from hinged_service.wire.proba import USUAL
-from hinged_service.wire.progress import Tell, silent
+from hinged_service.wire.progress import OnProgress, no_progress
 
 __all__ = ["AppendResult", "LiveModel", "Predictions", "SourceAppendResult", "checked"]
 
@@ -137,11 +137,11 @@ class LiveModel:
         producer: str,
         sequence: itertools.count[int],
         opened: Opened | None = None,
-        tell: Tell = silent,
+        on_progress: OnProgress = no_progress,
     ) -> Self:
         """Load a model's snapshot and catch up with its log, in the background if that takes long.
 
-        `opened` is what was read of it already; `tell` is told of the weights that are read.
+        `opened` is what was read of it already; `on_progress` reports the weights that are read.
 
         Raises
         ------
@@ -160,7 +160,7 @@ class LiveModel:
                 await model._follower.traced("catch up", model._commit.read_alone())
                 return model
         else:
-            replica = await load_replica(connection, settings, entry, kind, tell)
+            replica = await load_replica(connection, settings, entry, kind, on_progress)
             model = cls(connection, settings, name, entry, replica, producer, sequence)
             try:
                 model._snapshots.keep(await followers.retention(connection, model.keys.on))
@@ -291,7 +291,7 @@ class LiveModel:
         self._snapshots.save_if_due(self.replica)
 
     def save_before_leaving(self) -> bool:
-        """Start saving if the log to be folded again is long; tell whether that was begun."""
+        """Start saving if the log to be folded again is long; return whether that was begun."""
         return self._snapshots.save_before_leaving(self.replica)
 
     async def at_rest(self, patience_s: float = PATIENCE_S) -> ModelState:
@@ -389,7 +389,7 @@ class LiveModel:
         return self.predict_now(questions, stale_s, most)
 
     def can_predict_now(self, size: int) -> bool:
-        """Tell whether `size` bytes of questions need no wait; look at the log soon if need be."""
+        """Return whether `size` bytes of questions need no wait; look at the log soon if needed."""
         follower, freshness = self._follower, self.freshness
         age_s = self._loop.time() - follower.seen.pulse.at_s
         if age_s > freshness.early_s:
@@ -450,7 +450,7 @@ class LiveModel:
         return checked(await self._append(events, payload))
 
     def can_learn_now(self, size: int) -> bool:
-        """Tell whether `size` bytes of events need no wait before the append, and no trace."""
+        """Return whether `size` bytes of events need no wait before the append, and no trace."""
         follower = self._follower
         return (
             self.status.caught_up
@@ -518,7 +518,7 @@ class LiveModel:
         self._snapshots.stop()
 
     def can_restore(self, spec: ModelSpec) -> bool:
-        """Tell whether the state of a model of that spec may be this model's."""
+        """Return whether the state of a model of that spec may be this model's."""
         return self.replica.fits(spec)
 
     async def offset(self, source: str) -> str:

@@ -87,7 +87,7 @@ async def in_parts(step: Callable[[], bool]) -> float:
 
 
 def _part(step: Callable[[], bool]) -> tuple[bool, float]:
-    """Take steps for the length of a part; tell whether any are left, and the CPU time taken."""
+    """Take steps for the length of a part; return whether any are left, and the CPU time taken."""
     began_s = thread_time()
     while left := step():
         if thread_time() - began_s >= _PART_S:

@@ -11,7 +11,7 @@ __all__ = ["EVERYTHING", "Reach", "matches"]
 
 
 def matches(name: str, patterns: Iterable[str]) -> bool:
-    """Tell whether a name fits one of the patterns, with `*` and `?` as in file names."""
+    """Return whether a name fits one of the patterns, with `*` and `?` as in file names."""
     return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
 
 
@@ -32,7 +32,7 @@ class Reach:
         self._of = of
 
     def includes(self, name: str) -> bool:
-        """Tell whether the caller may touch the model, stream or alias of this name."""
+        """Return whether the caller may touch the model, stream or alias of this name."""
         return matches(name, self._patterns)
 
     def check(self, name: str, instead: str | None = None) -> None:

@@ -25,7 +25,7 @@ from hinged_service.store.connection import Connection
 from hinged_service.store.keys import StreamKeys
 from hinged_service.store.snapshot_reader import Opened
 from hinged_service.tasks import cancel
-from hinged_service.wire.progress import Progress, Tell, silent
+from hinged_service.wire.progress import OnProgress, Progress, no_progress
 
 __all__ = ["ModelRegistry"]
 
@@ -125,10 +125,10 @@ class ModelRegistry:
         """Return the models that are open here, the last used ones first."""
         return reversed(self._live.values())
 
-    async def open(self, name: str, tell: Tell = silent) -> LiveModel:
+    async def open(self, name: str, on_progress: OnProgress = no_progress) -> LiveModel:
         """Return a model by its name or an alias, loaded if need be.
 
-        `tell` is told of the weights that are loaded, until it raises.
+        `on_progress` reports the weights that are loaded, until it raises.
 
         Raises
         ------
@@ -143,10 +143,10 @@ class ModelRegistry:
         if live_model is not None:
             return live_model
         opening = self._opening_of(name)
-        while tell is not silent and not opening.done():  # others may wait for it, too
+        while on_progress is not no_progress and not opening.done():  # others may wait for it, too
             await asyncio.wait([opening], timeout=_TELL_S)
             if name in self._loaded:
-                tell(self._loaded[name])
+                on_progress(self._loaded[name])
         return await asyncio.shield(opening)
 
     def open_soon(self, name: str) -> None:
@@ -170,14 +170,14 @@ class ModelRegistry:
         self._loaded[name] = Progress("load", read.done, read.total)
 
     async def _load(self, name: str) -> LiveModel:
-        tell = functools.partial(self._note_loaded, name)
+        on_progress = functools.partial(self._note_loaded, name)
         try:
             await self.connection.ensure_checked()
             if (meant := await self.aliases.again(name)) is not None:
-                return await self.open(meant, tell)
+                return await self.open(meant, on_progress)
             entry, opened = await self._read(name)
             if isinstance(entry, Alias):
-                return await self.open(await self.aliases.look_up(name, entry), tell)
+                return await self.open(await self.aliases.look_up(name, entry), on_progress)
             if entry is None:
                 entry = await recovered(self.connection, name)
         except (SetAside, Unavailable):  # an alias goes on pointing to its model
@@ -197,7 +197,7 @@ class ModelRegistry:
         try:
             live_model = await LiveModel.open(
                 *(self.connection, self._settings, name, entry),
-                *(self._producer, self._sequence, opened, tell),
+                *(self._producer, self._sequence, opened, on_progress),
             )
         except SetAside as error:
             self._aside[entry.uid] = (error, now_s + _ASIDE_S)

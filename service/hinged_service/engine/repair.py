@@ -29,7 +29,7 @@ from hinged_service.store.snapshot import Loaded
 from hinged_service.store.upgrades import Upgrade
 from hinged_service.wire import codec
 from hinged_service.wire.codec import DamagedState, OtherVersion
-from hinged_service.wire.progress import Tell, silent
+from hinged_service.wire.progress import OnProgress, no_progress
 
 __all__ = ["repair", "start_from_checkpoint"]
 
@@ -92,12 +92,12 @@ async def start_from_checkpoint(
     settings: SnapshotSettings,
     entry: IndexEntry,
     checkpoint: str,
-    tell: Tell = silent,
+    on_progress: OnProgress = no_progress,
 ) -> None:
     """Have a model whose snapshot is lost go on from a checkpoint, at the end of the log.
 
-    The events between the two are not learned again. `tell` is told of the weights that are read
-    and written.
+    The events between the two are not learned again. `on_progress` reports the weights that
+    are read and written.
 
     Raises
     ------
@@ -113,14 +113,16 @@ async def start_from_checkpoint(
     chunk = settings.snapshot_chunk
     found = await checkpoints.find(connection, keys.on, checkpoint)
     try:
-        kept = await checkpoints.read(connection, keys.on, found.uid, chunk, tell)
+        kept = await checkpoints.read(connection, keys.on, found.uid, chunk, on_progress)
         for _ in range(_ATTEMPTS):
             end = await log.end(connection, keys.on)
             state = None if kept.state is None else replace(kept.state, marks=[])
             loaded = Loaded(end.position, state, kept.vectors, end.mark)
             replica = await asyncio.to_thread(Replica, entry.uid, entry.spec, loaded)
             whole = replica.take_snapshot(Retention(None, settings.retention_bytes), full=True)
-            stored = await snapshot_writer.save_full(connection, keys, whole, chunk, tell=tell)
+            stored = await snapshot_writer.save_full(
+                connection, keys, whole, chunk, on_progress=on_progress
+            )
             if stored.became == "ok":
                 await _go_on_from_snapshot(connection, settings, keys, entry)
                 return

@@ -249,7 +249,7 @@ class Replica(Custody):
         return command if isinstance(command, dict) and command.get("model") == self.uid else None
 
     def passes(self, entry: Entry, command: Mapping[str, Any]) -> bool:
-        """Tell whether an upgrade in the log went on from the very snapshot that was loaded.
+        """Return whether an upgrade in the log went on from the very snapshot that was loaded.
 
         If it did not, this state is of another line of folds than the one that goes on.
         An upgrade before the one awaited decides nothing any more.
@@ -263,7 +263,7 @@ class Replica(Custody):
         return (command["from"], command["fold"]) == (self._loaded_at, codec.fold_tag())
 
     def fits(self, spec: ModelSpec) -> bool:
-        """Tell whether the state of a model of that spec may be this model's."""
+        """Return whether the state of a model of that spec may be this model's."""
         return all(getattr(self._spec, part) == getattr(spec, part) for part in _OF_ONE_KIND)
 
     def restored(self, checkpoint: Loaded | None) -> ModelState | None:
@@ -318,12 +318,12 @@ class Replica(Custody):
             self.base = self.position.id
 
     def is_saved(self) -> bool:
-        """Tell whether the stored snapshot is as far as this replica, and sound."""
+        """Return whether the stored snapshot is as far as this replica, and sound."""
         stored, position = self.stored, self.position
         return self._complete and (stored == position.id or EntryId.of(stored) >= position.order)
 
     def is_due(self, now_s: float, settings: SnapshotSettings, kept: Retention) -> bool:
-        """Tell whether a snapshot should be taken now; not while long work has the state.
+        """Return whether a snapshot should be taken now; not while long work has the state.
 
         One costs as much as to fold dozens of events, so it waits for many of them: the less of
         the log it would save to fold again, the older that may be. A command does not wait: a
@@ -374,7 +374,7 @@ class Replica(Custody):
         return sum(map(len, self.state.vectors().values()))
 
     def saves_quickly(self, full: bool) -> bool:
-        """Tell whether a snapshot of the state is taken within a moment."""
+        """Return whether a snapshot of the state is taken within a moment."""
         state = self.state
         if state.metrics is not None or not isinstance(state.learner, hinged.LinearClassifier):
             return False

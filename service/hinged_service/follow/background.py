@@ -265,7 +265,7 @@ class Background:
         return model
 
     async def _is_meant(self) -> bool:
-        """Tell whether the name still points to the present model; that of a model always does."""
+        """Return whether the name still points to the present model; a model's own always does."""
         return not self._is_alias or await self._aliases.again(self._name) is not None
 
     async def _opened(self) -> FollowedModel:

@@ -149,7 +149,7 @@ class _Answers(base.Classifier):
 
     @property
     def status(self) -> Literal["live", "stale", "set_aside", "gone"]:
-        """Tell whether the model follows its log.
+        """Return whether the model follows its log.
 
         `live`: within the age allowed. `stale`: Redis does not answer, or the log is longer than
         could be read; `set_aside`: the log is damaged, or folded by another version; in both the

@@ -36,7 +36,7 @@ class Allowance:
         return cls(text, None, share)
 
     def covers(self, bad: int, records: int) -> bool:
-        """Tell whether `bad` among all `records` are allowed."""
+        """Return whether `bad` among all `records` are allowed."""
         return bad <= (self.share * records if self.count is None else self.count)
 
 

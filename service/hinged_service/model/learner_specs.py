@@ -482,7 +482,7 @@ def given_names(spec: object) -> int:
 
 
 def has_river_part(spec: StrictModel) -> bool:
-    """Tell whether a spec, or one of a model in it, has a part of River's, such as a schedule."""
+    """Return whether a spec, or one of a model in it, has a part of River's, such as a schedule."""
     for _, value in spec:
         for one in value if isinstance(value, (list, tuple)) else (value,):
             if isinstance(one, RiverSpec):

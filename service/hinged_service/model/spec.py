@@ -372,7 +372,7 @@ def _most_classes(learner: object, labels: _Listed) -> int | None:
 
 
 def same_spec(a: ModelSpec, b: ModelSpec) -> bool:
-    """Tell whether two specs describe the same model, types of labels included."""
+    """Return whether two specs describe the same model, types of labels included."""
     return _canonical(a) == _canonical(b)
 
 

@@ -104,12 +104,12 @@ class Exclusion:
         self._spans += [((_ms(t.start), 0), (_ms(t.end) - 1, 2**64)) for t in exclude.times]
 
     def has_entry(self, entry_id: str) -> bool:
-        """Tell whether all events of a log entry are left out."""
+        """Return whether all events of a log entry are left out."""
         order = EntryId.of(entry_id)
         return any(first <= order <= last for first, last in self._spans)
 
     def has_id(self, event_id: str | None) -> bool:
-        """Tell whether the event of this id is left out."""
+        """Return whether the event of this id is left out."""
         return event_id in self._ids
 
 

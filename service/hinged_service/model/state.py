@@ -544,7 +544,7 @@ class ModelState:
         return found, need
 
     def _are_usual(self, events: Sequence[Event]) -> bool:
-        """Tell whether all events have features, a label of the model, and the weight 1."""
+        """Return whether all events have features, a label of the model, and the weight 1."""
         return (
             _WITH_FEATURES.issuperset(map(type, events))
             and {event.w for event in events} <= {1.0}

@@ -75,7 +75,7 @@ class Lingering:
         return {**message, "headers": headers}
 
     def _goes_on(self) -> bool:
-        """Tell whether the body is short, and comes after any answer."""
+        """Return whether the body is short, and comes after any answer."""
         length = 0
         for name, value in self._scope["headers"]:
             if name in (b"expect", b"transfer-encoding"):

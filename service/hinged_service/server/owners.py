@@ -82,7 +82,7 @@ class Owners:
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> bool:
-        """Listen, and look for the others from now on; tell whether that can be done."""
+        """Listen, and look for the others from now on; return whether that can be done."""
         if self._folder is None:
             return False
         new = self._folder / f"{self._file}{_NEW}"

@@ -53,7 +53,7 @@ async def opened(
 
 
 def left_unsaved(settings: RedisSettings) -> bool:
-    """Tell whether the embedded server runs, and holds acknowledged events that are not on disk."""
+    """Return whether the embedded server runs, with acknowledged events that are not on disk."""
     return settings.redis_url is None and _embedded(settings).unsaved() is not None
 
 

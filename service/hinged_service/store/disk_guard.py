@@ -256,7 +256,7 @@ def _extended(path: Path, reserve: int) -> int | None:
 
 
 def _allocate(fd: int, reserve: int) -> bool:
-    """Allocate blocks behind the end, or as many as there are; tell whether that can be done."""
+    """Allocate blocks behind the end, or as many as there are; return whether that can be done."""
     allocate: Callable[..., int] | None = _fallocate()
     if allocate is None:
         return False

@@ -143,7 +143,7 @@ class MixedQuestion(Question, gc=False):
 
 
 def is_label(event: Event) -> bool:
-    """Tell whether an event is nothing but the label of an earlier prediction."""
+    """Return whether an event is nothing but the label of an earlier prediction."""
     x: Any = event.x
     return x is UNSET
 

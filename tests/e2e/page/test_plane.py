@@ -20,7 +20,7 @@ BINARY: list[tuple[str, Any]] = [
 
 
 def bends(learner: Any) -> bool:
-    """Tell whether the score half way between two events is another than half of both."""
+    """Return whether the score half way between two events is another than half of both."""
     chance = random.Random(3)
     points = [{"a": chance.gauss(0, 1), "b": chance.gauss(0, 1)} for _ in range(400)]
     for x in points:
