@@ -201,7 +201,7 @@ def test_accounting_counts_what_hinged_counts() -> None:
 
 
 @pytest.mark.parametrize("name", ["logistic", "pa_1", "alma"])
-def test_shown_weights_reproduce_the_score(name: str) -> None:
+def test_weights_reproduce_the_score(name: str) -> None:
     learner = built(name)
     for x, y in stream(name):
         learner.predict_learn_one(x, y)

@@ -15,7 +15,7 @@ from hinged_service.model.inspection import (
     explain_event,
     feature_count,
     recent_accuracy,
-    shown_weights,
+    weights_of,
 )
 from hinged_service.model.spec import ModelSpec
 from hinged_service.model.state import ModelState
@@ -41,7 +41,7 @@ def use(spec: ModelSpec, state: ModelState) -> None:
         with contextlib.suppress(hinged.InvalidEvent):
             explain_event(state, event.x, None)
         state.learn_all([event], frozenset(), f"1-{n}")
-    shown = shown_weights(state, None)
+    shown = weights_of(state, None)
     if shown is not None:
         json.dumps(largest(shown, None), allow_nan=False)
         for vector in shown.get("classes", shown.get("experts", [shown])):

@@ -130,7 +130,7 @@ def test_a_place_is_kept_until_the_model_is_gone(tmp_path: Path) -> None:
     told = gather(two, row("a", "a", 1, 1), row("d", "d", 1, 1))
     assert set(events(told)) == {"b", "c"}
     assert told.left_out == 2
-    two.note_index(two.known(), {"c", "a", "d"}, {"c", "a", "d"})
+    two.note_index(two.reported_models(), {"c", "a", "d"}, {"c", "a", "d"})
     assert set(events(gather(two, row("a", "a", 1, 1)))) == {"a", "c"}
 
 
@@ -138,12 +138,12 @@ def test_models_without_numbers_are_left_out_in_memory_or_not(tmp_path: Path) ->
     one, two = Observer(tmp_path, 2), Observer(tmp_path, 2)
     there = set("abcdefg")
     for each in (one, two):
-        each.note_index(each.known(), there, there)
+        each.note_index(each.reported_models(), there, there)
     assert gather(one, row("a", "a", 1, 1)).left_out == 6  # the others are in no worker's memory
     one.publish(one.page(4, 0, [row("a", "a", 1, 1), row("b", "b", 1, 1)], {}))
     assert two.gather(two.page(4, 0, [row(u, u, 1, 1) for u in "cd"], {})).left_out == 5
     for each in (one, two):
-        each.note_index(each.known(), {"a", "b"}, {"a", "b"})
+        each.note_index(each.reported_models(), {"a", "b"}, {"a", "b"})
     one.publish(one.page(2, 0, [row("a", "a", 1, 1)], {}))
     assert gather(two).left_out == 0
 

@@ -13,7 +13,7 @@ from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from hinged_service.engine.name_access import Reach, matches
+from hinged_service.engine.name_access import NameAccess, matches
 from hinged_service.errors import Forbidden, StartupError, Unauthorized
 from hinged_service.wire.encodings import without_marks
 from hinged_service.wire.strict_model import StrictModel
@@ -53,9 +53,9 @@ class Key(StrictModel):
         return matches(name, self.models)
 
     @property
-    def reach(self) -> Reach:
+    def access(self) -> NameAccess:
         """The names that the key is for."""
-        return Reach(self.models, f"The API key {self.name!r}")
+        return NameAccess(self.models, f"The API key {self.name!r}")
 
     @property
     def for_all(self) -> bool:

@@ -12,13 +12,13 @@ from pydantic import Field
 from hinged_service.api.bodies import read_json_body
 from hinged_service.api.dependencies import (
     Name,
+    access_of,
     body_of,
     document,
     found_checkpoint,
     fresh,
     lifecycle_of,
     problems_for,
-    reach_of,
     registry_of,
 )
 from hinged_service.api.large_answers import LargeAnswer
@@ -98,8 +98,8 @@ def router(settings: LimitSettings) -> APIRouter:
         Those whose description is damaged are left out; the model's `damaged` names them.
         """
         live_model = await fresh(request, model)
-        found, reach = await live_model.checkpoints.listed(), reach_of(request)
-        return [_shown(one) for one in found if reach.includes(one.model)]
+        found, access = await live_model.checkpoints.listed(), access_of(request)
+        return [_shown(one) for one in found if access.includes(one.model)]
 
     @routes.delete(
         "/checkpoints/{checkpoint}",
@@ -118,7 +118,7 @@ def router(settings: LimitSettings) -> APIRouter:
         if user is not None:
             names = {e.uid: name for name, e in (await registry_of(request).entries()).items()}
             name = names.get(user, user)
-            who = f"The model {name!r}" if reach_of(request).includes(name) else "Another model"
+            who = f"The model {name!r}" if access_of(request).includes(name) else "Another model"
             raise Conflict(
                 f"{who} needs it: it starts with it, or its snapshot is not past the command that "
                 "restores it."
@@ -170,7 +170,7 @@ def router(settings: LimitSettings) -> APIRouter:
             body = await read_json_body(scope, receive, most, counted=False)
             await lifecycle.check_free(model)  # to read a large one takes long
             document = await asyncio.to_thread(portable.imported, body, on_progress)
-        entry = await lifecycle.create_imported(model, document, reach_of(request), on_progress)
+        entry = await lifecycle.create_imported(model, document, access_of(request), on_progress)
         return listed(model, entry)
 
     @routes.post(
@@ -186,12 +186,12 @@ def router(settings: LimitSettings) -> APIRouter:
         It catches up in the background and answers 503 with its progress until then.
         """
         wanted = await body_of(request, Replay, settings.max_body_bytes)
-        reach = reach_of(request)
-        reach.check(wanted.name)
+        access = access_of(request)
+        access.check(wanted.name)
         live_model = await fresh(request, model)
         entry, _ = await lifecycle_of(request).replay(
             *(live_model, wanted.name, wanted.checkpoint, wanted.exclude, wanted.learner),
-            reach,
+            access,
             on_progress_of(request.scope),
         )
         return listed(wanted.name, entry)
@@ -206,7 +206,7 @@ async def _dropped(request: Request, live_model: LiveModel, checkpoint: str) -> 
     except DamagedState:  # its model is not known
         for name, entry in (await registry_of(request).entries()).items():
             if entry.stream == live_model.entry.stream:
-                reach_of(request).check(name, "every model that the checkpoint may be of")
+                access_of(request).check(name, "every model that the checkpoint may be of")
         return await live_model.checkpoints.drop(checkpoint)
     return await live_model.checkpoints.drop(found.uid, found.name)
 

@@ -9,13 +9,13 @@ from pydantic import Field, ValidationError
 
 from hinged_service.api.dependencies import (
     Name,
+    access_of,
     body_of,
     document,
     found_checkpoint,
     fresh,
     lifecycle_of,
     problems_for,
-    reach_of,
 )
 from hinged_service.api.progress_lines import on_progress_of, progress_answer
 from hinged_service.api.struct_route import StructRoute
@@ -124,7 +124,7 @@ def router(settings: LimitSettings) -> APIRouter:
         nothing.
         """
         done = await lifecycle_of(request).upgrade(
-            model, reach_of(request), on_progress_of(request.scope)
+            model, access_of(request), on_progress_of(request.scope)
         )
         return Upgraded(str(done.position), done.fold, done.before)
 
@@ -156,7 +156,9 @@ def router(settings: LimitSettings) -> APIRouter:
         end of the log; the events in between are not learned again.
         """
         on_progress = on_progress_of(request.scope)
-        done = await lifecycle_of(request).repair(model, checkpoint, reach_of(request), on_progress)
+        done = await lifecycle_of(request).repair(
+            model, checkpoint, access_of(request), on_progress
+        )
         return Repaired(tuple(done.removed), tuple(done.passed_over), tuple(done.records))
 
     return routes

@@ -13,7 +13,7 @@ from hinged_service.api.bodies import POSITION_PATTERN, parse_position, read_jso
 from hinged_service.api.problems import refused
 from hinged_service.engine.lifecycle import ModelLifecycle
 from hinged_service.engine.live_model import LiveModel
-from hinged_service.engine.name_access import Reach
+from hinged_service.engine.name_access import NameAccess
 from hinged_service.engine.registry import ModelRegistry
 from hinged_service.errors import ModelGone, NotFound
 from hinged_service.store.checkpoints import Checkpoint
@@ -24,13 +24,13 @@ __all__ = [
     "AtLeast",
     "Name",
     "Proba",
+    "access_of",
     "body_of",
     "document",
     "found_checkpoint",
     "fresh",
     "lifecycle_of",
     "problems_for",
-    "reach_of",
     "registry_of",
     "with_model",
 ]
@@ -69,9 +69,9 @@ def lifecycle_of(request: Request) -> ModelLifecycle:
     return lifecycle
 
 
-def reach_of(request: Request) -> Reach:
+def access_of(request: Request) -> NameAccess:
     """Return the names that the request may touch."""
-    return access.reach(request.scope)
+    return access.name_access(request.scope)
 
 
 async def fresh(request: Request, model: str, at_least: str | None = None) -> LiveModel:
@@ -106,7 +106,7 @@ async def found_checkpoint(request: Request, live_model: LiveModel, name: str) -
 
     """
     found = await live_model.checkpoints.find(name)
-    reach_of(request).check(found.model, "the model of this checkpoint")
+    access_of(request).check(found.model, "the model of this checkpoint")
     return found
 
 

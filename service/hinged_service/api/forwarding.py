@@ -98,7 +98,7 @@ class Forwarding:
 
     def _owner(self, model: str, body: bytes) -> tuple[Link, str] | None:
         """Return the other worker that owns the stream of a model, and the model's uid."""
-        entry = index.last_known(self._connection, model)  # None of an alias
+        entry = index.cached_entry(self._connection, model)  # None of an alias
         if entry is None or len(body) > _MOST_BYTES:
             return None
         link = self._owners.of(entry.stream)

@@ -13,12 +13,12 @@ from hinged_service.api.access import open_model
 from hinged_service.api.dependencies import (
     AtLeast,
     Name,
+    access_of,
     body_of,
     document,
     fresh,
     lifecycle_of,
     problems_for,
-    reach_of,
     registry_of,
 )
 from hinged_service.api.large_answers import LargeAnswer, pieces_of, reserve
@@ -28,7 +28,7 @@ from hinged_service.api.struct_route import StructRoute
 from hinged_service.engine.top_weights import largest, weights_bytes
 from hinged_service.errors import Conflict, NotFound
 from hinged_service.model.index_entry import IndexEntry
-from hinged_service.model.inspection import account, feature_count, shown_weights, whole_accuracy
+from hinged_service.model.inspection import account, feature_count, weights_of, whole_accuracy
 from hinged_service.model.spec import NAME_PATTERN, ModelSpec
 from hinged_service.model.state import ModelState
 from hinged_service.settings import LimitSettings
@@ -76,7 +76,7 @@ def router(settings: LimitSettings) -> APIRouter:
         """Create a model from its spec; the same spec again changes nothing."""
         spec = await body_of(request, ModelSpec, settings.max_body_bytes)
         entry, new = await lifecycle_of(request).create(
-            model, spec, reach_of(request), on_progress_of(request.scope)
+            model, spec, access_of(request), on_progress_of(request.scope)
         )
         response.status_code = 201 if new else 200
         return listed(model, entry)
@@ -84,8 +84,8 @@ def router(settings: LimitSettings) -> APIRouter:
     @routes.get("", summary="List the models")
     async def list_models(request: Request) -> list[ModelListed]:
         """Return every model with its spec, in order of name."""
-        entries, reach = await registry_of(request).entries(), reach_of(request)
-        return [listed(name, entry) for name, entry in entries.items() if reach.includes(name)]
+        entries, access = await registry_of(request).entries(), access_of(request)
+        return [listed(name, entry) for name, entry in entries.items() if access.includes(name)]
 
     @routes.get("/{model}", summary="Get a model", openapi_extra=progress_answer(200))
     async def get_model(request: Request, model: Name, at_least: AtLeast = None) -> ModelInfo:
@@ -169,7 +169,7 @@ def router(settings: LimitSettings) -> APIRouter:
         live_model = await fresh(request, model, at_least)
         fold = await live_model.at_rest()
         many = feature_count(fold) > _MANY
-        look = functools.partial(shown_weights, label=label)
+        look = functools.partial(weights_of, label=label)
         shown, position = await live_model.ask(look, sys.maxsize if many else 0)
         if shown is None:
             raise Conflict("This learner has no weights.")

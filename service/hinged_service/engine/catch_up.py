@@ -53,7 +53,7 @@ _ANOTHER_PAST = "The log does not hold the model's position: it was trimmed or s
 
 
 class _ReloadSnapshot(Exception):
-    """The next entries can only be applied on top of the stored snapshot; the text says why."""
+    """The next entries can only be applied on top of the stored snapshot, for the reason given."""
 
 
 class LogFollower:
@@ -69,7 +69,7 @@ class LogFollower:
     status
         The model's status: live once the end of the log was seen.
     seen
-        Up to when, on the loop's clock, the replica is known to have all of the log.
+        Up to when, on the loop's clock, the replica surely has all of the log.
     in_trouble
         True from the start or a rebuild until the end of the log was seen.
     pace

@@ -62,7 +62,7 @@ class CommandLog:
         if reply.kind == "gone":
             raise ModelGone
         if reply.kind == "other":
-            await self._freshness.read()  # it tells why, and that this replica is outdated
+            await self._freshness.read()  # it raises why, and that this replica is outdated
         if reply.position is None:
             raise Unavailable("The command came too late. Try again.", retry_after_s=1)
         deadline_s = self._loop.time() + self._timeout_s

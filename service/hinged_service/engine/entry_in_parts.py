@@ -30,7 +30,7 @@ class EntryInParts:
         self._replica = replica
         self._state = state
         self._entry = entry
-        self._known = events
+        self._decoded = events
         self._events: Sequence[Event | None] | None = None
         self._late: dict[int, Late] | None = None
         self._results: list[Result] = []
@@ -41,7 +41,7 @@ class EntryInParts:
         """Fold some of the events; return whether any are left."""
         entry = self._entry
         if self._events is None:
-            self._events, self._late = self._replica.decoded(entry, self._known)
+            self._events, self._late = self._replica.decoded(entry, self._decoded)
             self._portions = portions(self._events)
             return bool(self._events)
         for first, some in self._portions:

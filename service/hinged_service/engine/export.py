@@ -179,11 +179,11 @@ def _read(document: Any, passed: Callable[[int], None]) -> Document:
     if not isinstance(document, dict) or document.get("format") != _FORMAT:
         raise _refused("format", "is not an exported model")
     for name, version in _versions().items():
-        given = document.get(name)
-        if name == "fold" and type(given) is int and 1 <= given < hinged.FOLD_VERSION:
+        found = document.get(name)
+        if name == "fold" and type(found) is int and 1 <= found < hinged.FOLD_VERSION:
             continue  # what an earlier version folded is read as it is, and goes on from there
-        if given != version:
-            raise _refused(name, f"is {given!r}, this service reads {version!r}"[:200])
+        if found != version:
+            raise _refused(name, f"is {found!r}, this service reads {version!r}"[:200])
     digest = document.pop("digest", None)
     if digest != _digest(document):
         raise _refused("digest", "does not match: the document is damaged")
@@ -218,9 +218,9 @@ def _refuse_halves(document: Any) -> None:
             raise _refused(field, "holds half a character (a lone surrogate)") from None
 
 
-def _vectors(given: Any) -> dict[str, dict[Any, float]]:
+def _vectors(document: Any) -> dict[str, dict[Any, float]]:
     vectors: dict[str, dict[Any, float]] = {}
-    for name, pairs in given.items():
+    for name, pairs in document.items():
         vectors[name] = {decode_name(field): float(value) for field, value in pairs}
         if len(vectors[name]) != len(pairs):
             raise ValueError(f"a name occurs twice in {name!r}")

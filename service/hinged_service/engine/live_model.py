@@ -25,7 +25,7 @@ from hinged_service.engine.long_work import at_once, in_parts, result_in_parts
 from hinged_service.engine.model_checkpoints import ModelCheckpoints
 from hinged_service.engine.parked_models import Parked
 from hinged_service.engine.predictions import Answering, Predictions, checking
-from hinged_service.engine.prior_answers import ToldAnswers
+from hinged_service.engine.prior_answers import PriorAnswers
 from hinged_service.engine.refusals import COUNTED, refused_by_model
 from hinged_service.engine.replica import Replica, Watcher
 from hinged_service.engine.snapshots import SnapshotWriter, load_replica, small_replica
@@ -215,9 +215,9 @@ class LiveModel:
         return ModelCheckpoints(self._follower, self.freshness)
 
     @functools.cached_property
-    def told(self) -> ToldAnswers:
+    def prior_answers(self) -> PriorAnswers:
         """Its answers to the events that it learns."""
-        return ToldAnswers(self._follower, self.checkpoints)
+        return PriorAnswers(self._follower, self.checkpoints)
 
     @functools.cached_property
     def commands(self) -> CommandLog:
@@ -247,7 +247,7 @@ class LiveModel:
 
     @property
     def stored(self) -> str:
-        """Entry id of the snapshot in Redis, as far as known."""
+        """Entry id of the snapshot in Redis, as last read."""
         return self._follower.replica.stored
 
     @property
@@ -401,7 +401,7 @@ class LiveModel:
     def predict_now(
         self, questions: Sequence[Question], stale_s: float | None = None, most: int = USUAL
     ) -> Predictions:
-        """Predict validated events by the present state, whose age is told as `stale_s`."""
+        """Predict validated events by the present state, whose age is returned as `stale_s`."""
         replica = self._follower.replica
         state = replica.state
         predict = state.predict if state.can_reject_features else state.answers.predict
@@ -411,7 +411,9 @@ class LiveModel:
                 items.append(predict(question.x, most))
             except hinged.InvalidEvent as error:
                 faults.append((i, Rejection(error.field, error.reason)))
-        return Predictions(items, replica.shown or replica.show(), stale_s, faults)
+        return Predictions(
+            items, replica.position_text or replica.write_position(), stale_s, faults
+        )
 
     async def learn(self, events: list[Event], payload: Json) -> AppendResult:
         """Append the events to the log, all of them or none, and return what they did.
@@ -509,7 +511,7 @@ class LiveModel:
         return await self._follower.traced("append", answer, len(events))
 
     def count_refused(self, status: int, count: int = 1) -> None:
-        """Count calls, lines or records that were refused, by the status that tells why."""
+        """Count calls, lines or records that were refused, by the status that says why."""
         if count and (reason := COUNTED.get(status)) is not None:
             self.observer.of_model(self.name, reason, count)
 

@@ -34,14 +34,14 @@ class ModelCheckpoints:
         self._loop = asyncio.get_running_loop()
 
     async def make(self, name: str | None, on_progress: OnProgress = no_progress) -> Checkpoint:
-        """Store the model's present state, under a name for people if one is given.
+        """Store the model's present state, under a name for people if there is one.
 
         Raises
         ------
         Conflict
             The stream has a checkpoint of that name, or too many of them.
         ModelGone, Unavailable
-            Nothing was kept, or it is not known.
+            Nothing was kept, or Redis did not answer whether it was.
 
         """
         uid = secrets.token_hex(8)  # one for all attempts: it is made once

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from hinged_service.errors import Forbidden
 
-__all__ = ["EVERYTHING", "Reach", "matches"]
+__all__ = ["EVERYTHING", "NameAccess", "matches"]
 
 
 def matches(name: str, patterns: Iterable[str]) -> bool:
@@ -15,7 +15,7 @@ def matches(name: str, patterns: Iterable[str]) -> bool:
     return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
 
 
-class Reach:
+class NameAccess:
     """The models, streams and aliases that a caller may touch: those whose names fit a pattern.
 
     Parameters
@@ -38,10 +38,10 @@ class Reach:
     def check(self, name: str, instead: str | None = None) -> None:
         """Raise `Forbidden` if the name is out of reach.
 
-        The refusal says `instead`, if the caller does not know the name.
+        The refusal has `instead` for a name that the caller does not know.
         """
         if not self.includes(name):
             raise Forbidden(f"{self._of} is not for {instead or repr(name)}.")
 
 
-EVERYTHING = Reach(("*",), "The service itself")
+EVERYTHING = NameAccess(("*",), "The service itself")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hinged_service.engine import damaged_entries
 from hinged_service.engine.deletion import ModelDeletion
-from hinged_service.engine.name_access import EVERYTHING, Reach
+from hinged_service.engine.name_access import EVERYTHING, NameAccess
 from hinged_service.engine.repair import repair, start_from_checkpoint
 from hinged_service.engine.upgrade import Handover, take_over
 from hinged_service.errors import Conflict, ModelGone, NotFound, SetAside
@@ -21,7 +21,7 @@ class ModelRecovery(ModelDeletion):
     """Deletion, upgrade and repair of models."""
 
     async def upgrade(
-        self, name: str, reach: Reach = EVERYTHING, on_progress: OnProgress = no_progress
+        self, name: str, access: NameAccess = EVERYTHING, on_progress: OnProgress = no_progress
     ) -> Handover:
         """Let this version of the service go on with a model that another one folded.
 
@@ -40,8 +40,8 @@ class ModelRecovery(ModelDeletion):
         entry = await index.find(self._connection, name)
         if isinstance(entry, Alias):
             meant = await self._registry.aliases.look_up(name, entry)
-            reach.check(meant, f"the model that {name!r} points to")
-            return await self.upgrade(meant, reach, on_progress)
+            access.check(meant, f"the model that {name!r} points to")
+            return await self.upgrade(meant, access, on_progress)
         if entry is None or entry.deleting or entry.base is None:
             raise NotFound(f"There is no model {name!r}.")
         try:
@@ -57,7 +57,7 @@ class ModelRecovery(ModelDeletion):
         self,
         name: str,
         checkpoint: str | None = None,
-        reach: Reach = EVERYTHING,
+        access: NameAccess = EVERYTHING,
         on_progress: OnProgress = no_progress,
     ) -> LogRepair:
         """Repair the index entry of a model, if that is damaged, and its log: see `engine.repair`.
@@ -75,7 +75,7 @@ class ModelRecovery(ModelDeletion):
         Conflict, Unavailable
             As for `engine.repair`; the model needs no checkpoint.
         DamagedEntry
-            Nothing tells what the index entry was.
+            Nothing is left from which the index entry could be made.
 
         """
         entry: IndexEntry | Alias | None
@@ -85,13 +85,13 @@ class ModelRecovery(ModelDeletion):
             entry = await damaged_entries.put_back(self._connection, name, damaged)
         if isinstance(entry, Alias):
             meant = await self._registry.aliases.look_up(name, entry)
-            reach.check(meant, f"the model that {name!r} points to")
-            return await self.repair(meant, checkpoint, reach, on_progress)
+            access.check(meant, f"the model that {name!r} points to")
+            return await self.repair(meant, checkpoint, access, on_progress)
         if entry is None or entry.deleting or entry.base is None:
             raise NotFound(f"There is no model {name!r}.")
         if checkpoint is not None:
             found = await checkpoints.find(self._connection, StreamKeys(entry.stream), checkpoint)
-            reach.check(found.model, f"the model of the checkpoint {checkpoint!r}")
+            access.check(found.model, f"the model of the checkpoint {checkpoint!r}")
             await self._start_from(name, entry, checkpoint, on_progress)
             return LogRepair([], [], [])
         try:

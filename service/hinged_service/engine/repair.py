@@ -139,19 +139,19 @@ async def _go_on_from_snapshot(
 ) -> None:
     """Have every worker load a model's snapshot and fold the log from there again.
 
-    An entry of the log says so, as for an upgrade: a replica may have folded what was lost.
+    An entry of the log orders it, as for an upgrade: a replica may have folded what was lost.
     """
     for attempt in range(_ATTEMPTS):
         if attempt:
             await asyncio.sleep(_PAUSE_S)
-        seen, known = await upgrades.seen(connection, keys)
-        if seen is None or known not in ("", codec.fold_tag()):
+        seen, stored_tag = await upgrades.seen(connection, keys)
+        if seen is None or stored_tag not in ("", codec.fold_tag()):
             return  # it is gone; its own version sees to it
         loaded = await snapshot_reader.load_snapshot(
             connection, keys, entry.base or "", settings.snapshot_chunk, settings.hold_ms
         )
         origin = f"repair-{secrets.token_hex(8)}:{attempt}"
-        wanted = Upgrade(seen, known, loaded.position, fresh=False, state=loaded.state)
+        wanted = Upgrade(seen, stored_tag, loaded.position, fresh=False, state=loaded.state)
         if await upgrades.upgrade(connection, keys, origin, wanted) in ("ok", "gone"):
             return
     raise Unavailable("The model's snapshot kept moving. Try again.", retry_after_s=1)

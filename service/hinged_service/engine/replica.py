@@ -68,7 +68,7 @@ class Replica(Custody):
 
     It does no I/O: entries go in, snapshots come out. When the log turns out
     not to hold its position, it is thrown away and another one is loaded. All but its `state` is
-    the loop's alone; who may touch that tells `Custody`.
+    the loop's alone; `Custody` decides who may touch it.
 
     Parameters
     ----------
@@ -84,12 +84,12 @@ class Replica(Custody):
         The model's state, as in `Custody`.
     position
         The last entry applied.
-    shown
-        The position as text; empty until `show` wrote it.
+    position_text
+        The position as text; empty until `write_position` wrote it.
     base
         The entry id since which the set of changed names is complete.
     stored
-        The entry id of the snapshot in Redis, as far as known.
+        The entry id of the snapshot in Redis, as last read.
     log_bytes, log_events
         Payload bytes and events that the log took up to the position.
     takes_gathered
@@ -125,7 +125,7 @@ class Replica(Custody):
             self._marks = LogMarks(loaded.state.marks)
         self.state.learner.track()
         self.position = loaded.position
-        self.shown = ""
+        self.position_text = ""
         self.stored = loaded.position.id
         self.base = loaded.position.id
         self._loaded_at = loaded.position.id
@@ -158,10 +158,10 @@ class Replica(Custody):
         size = _PARTS_BYTES + vectors + state.history.bytes + marks
         return size if size <= _FEW_BYTES else None
 
-    def show(self) -> str:
+    def write_position(self) -> str:
         """Return the position as text, written once for all that ask at it."""
-        self.shown = str(self.position)
-        return self.shown
+        self.position_text = str(self.position)
+        return self.position_text
 
     def fold_entry(
         self, entry: Entry, events: Sequence[Event | None] | None = None
@@ -202,7 +202,7 @@ class Replica(Custody):
     def decoded(
         self, entry: Entry, events: Sequence[Event | None] | None
     ) -> tuple[Sequence[Event | None], dict[int, Late] | None]:
-        """Return an entry's events, and what is known of the predictions they are labels of."""
+        """Return an entry's events, and what is stored of the predictions they are labels of."""
         if events is None and entry.payload is not None:
             events = parse_log(entry.payload, self.takes_gathered)
         events = events or ()
@@ -231,7 +231,7 @@ class Replica(Custody):
             state.replaced = False
             state.learner.track()
             self.base = entry.position.id
-        self.position, self.shown = entry.position, ""
+        self.position, self.position_text = entry.position, ""
         self.log_bytes, self.log_events = entry.bytes_so_far, entry.events_so_far
         if self.watchers:
             new = state.detected - detected
@@ -289,7 +289,7 @@ class Replica(Custody):
         if state is None:
             self.state.rejected += 1
         else:
-            state.tell(self.state.on_answer)
+            state.set_on_answer(self.state.on_answer)
             self.state = state
             state.note({"do": "restore"}, entry.position.id)
         self._commanded = entry.position.order
@@ -355,7 +355,7 @@ class Replica(Custody):
         return due and not self.is_saved()
 
     def unsaved(self) -> tuple[int, int]:
-        """Return the events and the bytes of log that no snapshot holds, as far as known."""
+        """Return the events and the bytes of log that no snapshot holds, as last read."""
         return self.log_events - self._saved.events, self.log_bytes - self._saved.bytes
 
     def unsaved_s(self, now_s: float) -> float:
@@ -385,7 +385,7 @@ class Replica(Custody):
     def take_snapshot(
         self, kept: Retention, full: bool, state: ModelState | None = None
     ) -> Snapshot:
-        """Return the state as it is now, to be saved; `kept` tells what of the log to keep.
+        """Return the state as it is now, to be saved; `kept` is what of the log to keep.
 
         `state` is that of this replica if long work has taken it.
 

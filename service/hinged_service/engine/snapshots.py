@@ -100,7 +100,7 @@ class SnapshotWriter:
         return self._task is not None
 
     def keep(self, asked: followers.Retention) -> None:
-        """Keep that much of the log; as the settings say if no model of the stream does."""
+        """Keep that much of the log; as the settings have it if no model of the stream does."""
         self.kept = self._default if asked == (None, None) else asked
 
     def stop(self) -> None:
@@ -146,9 +146,9 @@ class SnapshotWriter:
             if saved in ("later", "incomplete"):
                 self._not_before_s = self._loop.time() + _PAUSE_S
             if saved in ("lost", "other"):
-                self._tell_of_loss(replica)
+                self._report_loss(replica)
             changes.leave(key, logger, "model %s: snapshots are saved again", self._name)
-        except ServiceError:  # the names stay marked; the next append or read tells the log
+        except ServiceError:  # the names stay marked; the next append or read logs it
             self._not_before_s = self._loop.time() + _PAUSE_S
         except Exception as error:  # noqa: BLE001 - logged there; the next one may go well
             self._not_before_s = self._loop.time() + _PAUSE_S
@@ -165,7 +165,7 @@ class SnapshotWriter:
         finally:
             self._task = None
 
-    def _tell_of_loss(self, replica: Replica) -> None:
+    def _report_loss(self, replica: Replica) -> None:
         owner = self._owner()
         if owner is not None:
             owner.read_again(replica)
@@ -253,7 +253,7 @@ async def load_replica(
 ) -> Replica:
     """Return a model's replica as its snapshot has it, or from its base if that is damaged.
 
-    It is of the `kind` given; `on_progress` reports the weights that are read.
+    It is of the `kind`; `on_progress` reports the weights that are read.
 
     Raises
     ------
@@ -330,7 +330,7 @@ async def at_origin(
 ) -> Replica:
     """Return a model's replica as it was at its base: fresh, or as its checkpoint has it.
 
-    `mark` and `barrier` are what is known of the log until there and the last upgrade.
+    `mark` and `barrier` are those of the log until there and the last upgrade.
 
     Raises
     ------

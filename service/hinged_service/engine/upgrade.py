@@ -31,7 +31,7 @@ _PAUSE_S = 0.05
 
 
 class Handover(NamedTuple):
-    """Fold tag of a model, and the one before, empty if that is not known.
+    """Fold tag of a model, and the one before, empty if none is stored.
 
     This version goes on from the position, or did so before.
     """
@@ -100,7 +100,7 @@ async def _wanted(
     on_progress: OnProgress,
 ) -> Upgrade | Handover:
     """Return the upgrade to do, or the one that is in force already."""
-    seen, known = await upgrades.seen(connection, keys)
+    seen, stored_tag = await upgrades.seen(connection, keys)
     if seen is None:
         raise ModelGone
     tag, base = codec.fold_tag(), Position.parse(entry.base or "")
@@ -115,12 +115,12 @@ async def _wanted(
             await asyncio.to_thread(Replica, entry.uid, entry.spec, loaded)
     except (DamagedState, OtherVersion, hinged.InvalidState) as error:
         last = await followers.upgrade_point(connection, keys)
-        ours = known in ("", tag) and not isinstance(error, OtherVersion)
+        ours = stored_tag in ("", tag) and not isinstance(error, OtherVersion)
         if ours and (last is None or last.start == base.id):
             return Handover(base, tag, tag)  # it makes its snapshot again by itself
         await at_origin(connection, keys.on, entry, None, None, chunk, on_progress=on_progress)
         logger.warning("model %s: %s; its log is folded again from its base", entry.uid, error)
-        return Upgrade(seen, known, base, fresh=True, state=None)
+        return Upgrade(seen, stored_tag, base, fresh=True, state=None)
     if loaded.fold == tag or (loaded.fold == "" and loaded.state is None):
         return Handover(loaded.position, tag, tag)
-    return Upgrade(seen, known, loaded.position, fresh=False, state=loaded.state)
+    return Upgrade(seen, stored_tag, loaded.position, fresh=False, state=loaded.state)

@@ -22,7 +22,7 @@ __all__ = [
     "feature_count",
     "recent_accuracy",
     "rolling_accuracy",
-    "shown_weights",
+    "weights_of",
     "whole_accuracy",
 ]
 
@@ -156,7 +156,7 @@ def feature_count(state: ModelState) -> int:
     return len({name for vector in weights for name in vector.view()})
 
 
-def shown_weights(state: ModelState, label: str | None) -> dict[str, Any] | None:
+def weights_of(state: ModelState, label: str | None) -> dict[str, Any] | None:
     """Return copies of the weights that predict, as the service shows them.
 
     Of a multiclass hedge they are those of the expert that is trusted most.

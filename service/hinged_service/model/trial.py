@@ -9,7 +9,7 @@ from typing import Any
 
 import hinged
 from hinged_service.errors import Detail, Unprocessable
-from hinged_service.model.inspection import explain_event, feature_count, shown_weights
+from hinged_service.model.inspection import explain_event, feature_count, weights_of
 from hinged_service.model.spec import ModelSpec
 from hinged_service.model.state import ModelState
 from hinged_service.model.state_codec import restore_state, state_scalars
@@ -92,7 +92,7 @@ def _use(spec: ModelSpec, state: ModelState, names: list[str]) -> None:
             explain_event(state, event.x, None)
         state.learn_all([event], frozenset(), f"1-{number}")
     feature_count(state)
-    shown = shown_weights(state, None)
+    shown = weights_of(state, None)
     report = None if state.metrics is None else state.metrics.report()
     json.dumps([shown, report], allow_nan=False)
 

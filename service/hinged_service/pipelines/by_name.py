@@ -46,7 +46,7 @@ class ByName(Stage, Generic[Record]):
     def _admit(self, name: str) -> Record | None:
         """Return a new record for `name`; `None`, counted, if there is no room."""
         full = len(self._known) >= self._max_features
-        if full or not self._room.admit((name,), self.numbers):
+        if full or not self._byte_limit.admit((name,), self.numbers):
             self._ignored += 1
             return None
         record = self._known[name] = self._fresh()
@@ -63,6 +63,6 @@ class ByName(Stage, Generic[Record]):
             if text(name, "a name") in self._known:
                 raise hinged.InvalidState(f"{name!r} appears twice")
             self._known[name] = self._load(record)
-            self._room.restore((name,), self.numbers)
+            self._byte_limit.restore((name,), self.numbers)
         if len(self._known) > self._max_features:
             raise hinged.InvalidState(f"there are {len(self._known)} names, too many")

@@ -98,7 +98,7 @@ class OneHotEncoder(Stage):
 
     def _admit(self, given: str, name: str) -> None:
         full = len(self._fields) >= self._max_features
-        if full or not self._room.admit((given, name), 1):
+        if full or not self._byte_limit.admit((given, name), 1):
             self._ignored += 1
         else:
             self._fields[given] = name
@@ -133,7 +133,7 @@ class OneHotEncoder(Stage):
             if not text(given, "a category").startswith(start):
                 raise hinged.InvalidState("a category is not named for its feature")
             self._fields[given] = name
-            self._room.restore((given, name), 1)
+            self._byte_limit.restore((given, name), 1)
         if len(self._fields) != len(data) or len(data) > (self._max_features if self.learns else 0):
             raise hinged.InvalidState(f"there are {len(data)} categories: too many, or some twice")
 

@@ -109,7 +109,7 @@ class TFIDF(BagOfWords):
         for term in counts:
             if term in known:
                 known[term] += 1
-            elif len(known) < self._max_features and self._room.admit((term,), 1):
+            elif len(known) < self._max_features and self._byte_limit.admit((term,), 1):
                 known[term] = 1
             else:
                 self._ignored += 1
@@ -137,7 +137,7 @@ class TFIDF(BagOfWords):
         for entry in items(terms, "the terms"):
             term, number = items(entry, "a term with its number", 2)
             self._with_term[text(term, "a term")] = count(number, "a number of texts", 1, texts)
-            self._room.restore((term,), 1)
+            self._byte_limit.restore((term,), 1)
         if len(self._with_term) != len(terms) or len(terms) > self._max_features:
             raise hinged.InvalidState(f"there are {len(terms)} terms: too many, or some twice")
 

@@ -9,7 +9,7 @@ import pytest
 import redis
 
 from hinged_service.engine import export
-from hinged_service.model.inspection import shown_weights
+from hinged_service.model.inspection import weights_of
 from hinged_service.model.start import Exclude
 from tests.engine.lifecycle.plain_model import SCALED, Plain, fold_log, live
 from tests.support.engine import Worker, event, worker
@@ -171,5 +171,5 @@ async def test_a_reset_multiclass_model_leaves_no_old_weights_in_redis(
             await one.learn("fresh", event(20 + n, y=y))
             await one.save("m")
         async with worker(redis_url) as cold:
-            reset = shown_weights((await cold.read("m")).state, None)
-            assert reset == shown_weights((await one.read("fresh")).state, None)
+            reset = weights_of((await cold.read("m")).state, None)
+            assert reset == weights_of((await one.read("fresh")).state, None)

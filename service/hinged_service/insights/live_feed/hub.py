@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable
 
 from hinged_service.engine.live_model import LiveModel
-from hinged_service.engine.name_access import Reach
+from hinged_service.engine.name_access import NameAccess
 from hinged_service.engine.registry import ModelRegistry
 from hinged_service.engine.replica import AppliedEntry
 from hinged_service.engine.top_weights import largest
@@ -19,7 +19,7 @@ from hinged_service.insights.live_feed.messages import (
 )
 from hinged_service.insights.live_feed.sampler import Sampler
 from hinged_service.insights.live_feed.subscriber import Subscriber
-from hinged_service.model.inspection import feature_count, shown_weights
+from hinged_service.model.inspection import feature_count, weights_of
 from hinged_service.tasks import cancel
 
 __all__ = ["Hub"]
@@ -63,10 +63,10 @@ class Hub:
         self._watch(live_model)
         self._task = asyncio.create_task(self._run())
 
-    def join(self, features: bool, weights: bool, reach: Reach) -> Subscriber:
+    def join(self, features: bool, weights: bool, access: NameAccess) -> Subscriber:
         """Return a new subscriber; its first message is the present state of the model."""
-        reach.check(self._live_model.name, f"the model that {self.name!r} points to")
-        subscriber = Subscriber(features, weights, reach, self._log_slow, self._leave)
+        access.check(self._live_model.name, f"the model that {self.name!r} points to")
+        subscriber = Subscriber(features, weights, access, self._log_slow, self._leave)
         self._subscribers.append(subscriber)
         told = model_message(self.name, self._live_model)
         if not self._live_model.away:  # else they come with the next tick after the long work
@@ -185,7 +185,7 @@ class Hub:
             self._send(metrics=False)
             told = model_message(self.name, self._live_model)
             for subscriber in tuple(self._subscribers):
-                if subscriber.reach.includes(found.name):
+                if subscriber.access.includes(found.name):
                     subscriber.put(told)
                 else:
                     subscriber.end("forbidden")
@@ -210,7 +210,7 @@ class Hub:
         if told == position or began_s < due_s or not wanted or self._live_model.away:
             return
         fold = self._live_model.state
-        shown = shown_weights(fold, None)
+        shown = weights_of(fold, None)
         if shown is None:
             return
         if feature_count(fold) > _MANY_FEATURES:
