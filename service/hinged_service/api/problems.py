@@ -21,7 +21,7 @@ from hinged_service.telemetry import request_context
 from hinged_service.telemetry.request_context import template
 from hinged_service.telemetry.state_log import StateChangeLog
 from hinged_service.wire.codec import DamagedState
-from hinged_service.wire.faults import MAX_DETAILS, shown
+from hinged_service.wire.faults import MAX_DETAILS, abbreviated
 from hinged_service.wire.responses import Fault, Problem
 
 __all__ = ["GUARDS", "guarded", "install", "problem", "refused", "send_problem"]
@@ -153,7 +153,9 @@ def _shortened(text: str, chars: int) -> str:
 
 def _reason(found: Any) -> str:
     value = found.get("input")
-    what = "" if isinstance(value, (dict, list)) or value is None else f" (not {shown(value)})"
+    what = (
+        "" if isinstance(value, (dict, list)) or value is None else f" (not {abbreviated(value)})"
+    )
     return f"{found['msg']}{what}"
 
 

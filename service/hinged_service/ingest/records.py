@@ -21,7 +21,7 @@ from hinged_service.store.log_types import Door, Letter, Span
 from hinged_service.wire.decoding import parse_events
 from hinged_service.wire.encodings import without_marks
 from hinged_service.wire.events import Event, MixedEvent
-from hinged_service.wire.faults import DECODE_ERRORS, MAX_NAME, shown
+from hinged_service.wire.faults import DECODE_ERRORS, MAX_NAME, abbreviated
 
 __all__ = ["MAX_RECORD_BYTES", "Batch", "Fault", "Lot", "Raw", "gather", "labels_alone", "read"]
 
@@ -317,7 +317,9 @@ def _named(event: Event, body: bytes, name: str) -> tuple[Event, bytes] | Fault:
         # The body is a valid object that is not empty: one more field; the last one counts.
         return event, body.rstrip()[:-1] + b',"id":' + _encode(name) + b"}"
     if event.id != name:
-        return Fault("id", f"is {shown(event.id)} within the event and {shown(name)} beside it")
+        return Fault(
+            "id", f"is {abbreviated(event.id)} within the event and {abbreviated(name)} beside it"
+        )
     return event, body
 
 

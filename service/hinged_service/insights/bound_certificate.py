@@ -181,7 +181,7 @@ def _copy(spec: ModelSpec, state: ModelState) -> Covered:
 
 
 def _fingerprint(state: ModelState) -> tuple[Any, ...]:
-    """Return what tells two states of a model apart."""
+    """Return what distinguishes two states of a model."""
     scalars: dict[str, Any] = state.learner.get_state()["scalars"]
     return state.events, state.mistakes, state.rejected, dict(scalars)
 

@@ -91,7 +91,7 @@ def explain_event(
 
 
 class Account(TypedDict):
-    """The counts of a model, as its documents and its live feed tell them."""
+    """The counts of a model, as its documents and its live feed have them."""
 
     events: int
     judged: int
@@ -157,7 +157,7 @@ def feature_count(state: ModelState) -> int:
 
 
 def weights_of(state: ModelState, label: str | None) -> dict[str, Any] | None:
-    """Return copies of the weights that predict, as the service shows them.
+    """Return copies of the weights that predict, as the service returns them.
 
     Of a multiclass hedge they are those of the expert that is trusted most.
 

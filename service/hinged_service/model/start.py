@@ -96,7 +96,7 @@ Of a log that was trimmed the oldest entry only marks the place: its events are 
 
 
 class Exclusion:
-    """The events that a model leaves out, as `exclude` of its spec says."""
+    """The events that a model leaves out, as of `exclude` in its spec."""
 
     def __init__(self, exclude: Exclude) -> None:
         self._ids = frozenset(exclude.ids)

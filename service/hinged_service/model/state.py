@@ -72,7 +72,7 @@ class ModelState:
         all and at most, in ms.
     served, served_mistakes
         Predictions served by this model that have their label, be it the default, judged
-        likewise; those that were wrong. (`mistakes` counts what it would say at the time of
+        likewise; those that were wrong. (`mistakes` counts what it would answer at the time of
         learning.)
     rejected
         Events in the log that this model could not take: not an event, a label
@@ -572,7 +572,7 @@ class ModelState:
         return self.answers.predict(self.made_of(x), most)
 
     def made_of(self, x: Mapping[str, Value]) -> Features:
-        """Return the features that the learner is given for those of an event at the door.
+        """Return the features that the learner gets for those of an event at the door.
 
         An event in the log is learned at any size, by all workers alike.
 

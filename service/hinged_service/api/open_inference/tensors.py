@@ -14,7 +14,7 @@ from hinged_service.wire.faults import (
     MAX_NAME,
     MAX_TEXT,
     MAX_VALUE,
-    shown,
+    abbreviated,
 )
 
 __all__ = ["Datatype", "Tensor", "rows"]
@@ -133,9 +133,9 @@ def _names(tensor: Tensor, at: str) -> list[str]:
 def _check_names(names: list[str], known: set[str], at: str) -> None:
     for name in names:
         if name in known:
-            raise _wrong(at, f"names the feature {shown(name)} a second time")
+            raise _wrong(at, f"names the feature {abbreviated(name)} a second time")
         if len(name) > MAX_NAME:
-            raise _wrong(at, f"names {shown(name)}, which is over {MAX_NAME} characters")
+            raise _wrong(at, f"names {abbreviated(name)}, which is over {MAX_NAME} characters")
         known.add(name)
     if len(known) > MAX_FEATURES:
         raise _wrong("inputs", f"have more features than the {MAX_FEATURES} that are taken")
@@ -174,7 +174,9 @@ def _faults(
 ) -> Iterator[Detail]:
     for index, value in enumerate(values):
         if value is _REFUSED or (value is _MISSING and not mixed):
-            yield Detail(f"{at}[{index}]", f"must be {expected}, not {shown(elements[index])}")
+            yield Detail(
+                f"{at}[{index}]", f"must be {expected}, not {abbreviated(elements[index])}"
+            )
 
 
 def _reader(datatype: str, mixed: bool) -> tuple[Callable[[Any], Any], str]:

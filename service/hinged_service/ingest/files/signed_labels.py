@@ -8,7 +8,7 @@ from functools import lru_cache
 from hinged_service.ingest.files.cells import as_whole, map_label, named
 from hinged_service.ingest.files.options import FileOptions, LabelValue
 from hinged_service.ingest.files.record import BadRecord
-from hinged_service.wire.faults import shown
+from hinged_service.wire.faults import abbreviated
 
 __all__ = ["NumericLabels"]
 
@@ -53,7 +53,7 @@ class NumericLabels:
         if not self._signed:
             return whole
         if whole not in (-1, 1):
-            raise BadRecord(f"must be -1 or 1 as in the first lines, not {shown(text)}")
+            raise BadRecord(f"must be -1 or 1 as in the first lines, not {abbreviated(text)}")
         return whole == 1
 
 
@@ -65,12 +65,14 @@ def _label_of(whole: int, text: str, takes: Callable[[LabelValue], bool]) -> Lab
     """Return the label of the model that a number stands for."""
     if _are_bools(takes):
         if whole not in (-1, 0, 1):
-            raise BadRecord(f"must be {_SIGNS}, not {shown(text)}: give its meaning with --map")
+            raise BadRecord(
+                f"must be {_SIGNS}, not {abbreviated(text)}: give its meaning with --map"
+            )
         return whole == 1
     label = next((label for label in (whole, str(whole), text) if takes(label)), None)
     if label is None:
         raise BadRecord(
-            f"must be a label of the model, not {shown(text)}: give its meaning with --map"
+            f"must be a label of the model, not {abbreviated(text)}: give its meaning with --map"
         )
     return label
 

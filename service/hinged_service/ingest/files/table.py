@@ -27,7 +27,7 @@ from hinged_service.ingest.files.cells import (
 from hinged_service.ingest.files.numeric_rows import PlainRows, Role
 from hinged_service.ingest.files.options import FileOptions, Kind
 from hinged_service.ingest.files.record import BadRecord, FileError, json_bytes
-from hinged_service.wire.faults import MAX_FEATURES, MAX_NAME, MAX_VALUE, shown
+from hinged_service.wire.faults import MAX_FEATURES, MAX_NAME, MAX_VALUE, abbreviated
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -53,7 +53,7 @@ class _Feature(NamedTuple):
 
 def check_header(names: Sequence[str], options: FileOptions) -> None:
     """Refuse a header that the options do not fit, or that names a feature twice or not at all."""
-    twice = [shown(name) for name, count in Counter(names).items() if count > 1]
+    twice = [abbreviated(name) for name, count in Counter(names).items() if count > 1]
     if twice:
         raise FileError(f"The header names {', '.join(twice)} more than once: rename one.")
     listed = ", ".join(names) if len(names) <= 30 else ", ".join(names[:30]) + ", …"
@@ -63,7 +63,7 @@ def check_header(names: Sequence[str], options: FileOptions) -> None:
         )
     types = () if options.elsewhere else options.types
     asked = [options.label, options.id, options.weight, *types]
-    unknown = [shown(name) for name in asked if name is not None and name not in names]
+    unknown = [abbreviated(name) for name in asked if name is not None and name not in names]
     if unknown:
         raise FileError(f"There is no column {', '.join(unknown)}; the columns are: {listed}.")
     if options.types.get(options.label) == "ignore":
@@ -80,7 +80,9 @@ def check_header(names: Sequence[str], options: FileOptions) -> None:
                 "ignore, or number or text to make it a feature."
             )
         if len(name) > MAX_NAME:
-            raise FileError(f"Column {at}'s name is over {MAX_NAME} characters: {shown(name)}.")
+            raise FileError(
+                f"Column {at}'s name is over {MAX_NAME} characters: {abbreviated(name)}."
+            )
 
 
 def infer(cells: Iterable[str], missing: frozenset[str]) -> Kind | None:

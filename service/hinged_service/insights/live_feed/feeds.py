@@ -54,7 +54,7 @@ class Feeds:
         features
             Whether outcomes come with the features of their events.
         weights
-            Whether the largest weights are told.
+            Whether the largest weights are sent.
         access
             The models that the subscriber may see: of an alias that is moved to another one it
             sees no more.

@@ -35,11 +35,10 @@ def model_message(name: str, live_model: LiveModel) -> bytes:
 
 
 def metrics_message(live_model: LiveModel, events_per_s: float | None) -> bytes:
-    """Return the account of a model and the rate of its latest events, if that is known."""
+    """Return the account of a model and the rate of its latest events, if that was measured."""
     state, position = live_model.state, str(live_model.position)
-    told = account(state, _CLASSES)
     data = live_feed.LiveMetrics(
-        **told,
+        **account(state, _CLASSES),
         position=position,
         at_ms=live_model.position.order.ms,
         accuracy=whole_accuracy(state),
@@ -51,13 +50,13 @@ def metrics_message(live_model: LiveModel, events_per_s: float | None) -> bytes:
     return message("metrics", data, position)
 
 
-def weights_message(shown: dict[str, Any], position: str) -> bytes:
+def weights_message(weights: dict[str, Any], position: str) -> bytes:
     """Return weights at a position: of many classes the first ones, and how many there are."""
-    classes = shown.get("classes")
+    classes = weights.get("classes")
     if isinstance(classes, dict) and len(classes) > _CLASSES:
         some = dict(itertools.islice(classes.items(), _CLASSES))
-        shown = {**shown, "classes": some, "all_classes": len(classes)}
-    return message("weights", {**shown, "position": position})
+        weights = {**weights, "classes": some, "all_classes": len(classes)}
+    return message("weights", {**weights, "position": position})
 
 
 def outcome_of(

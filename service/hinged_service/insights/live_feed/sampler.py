@@ -26,7 +26,7 @@ class Sampler:
     """
 
     def __init__(self) -> None:
-        self._shown = self._left_out = 0
+        self._taken = self._left_out = 0
         self._plain: list[bytes] = []
         self._full: list[bytes] = []
         self._full_bytes = 0
@@ -35,7 +35,7 @@ class Sampler:
     def add(self, folded: AppliedEntry, fold: ModelState) -> None:
         """Take note of an entry that was folded; this runs on the way of learning."""
         if folded.results:
-            if self._shown < _MAX_OUTCOMES:
+            if self._taken < _MAX_OUTCOMES:
                 self._add_outcomes(folded, fold)
             else:
                 self._left_out += sum(isinstance(r, hinged.Outcome) for r in folded.results)
@@ -52,7 +52,7 @@ class Sampler:
         for number, result in enumerate(folded.results):
             if not isinstance(result, hinged.Outcome):
                 continue
-            if self._shown >= _MAX_OUTCOMES:
+            if self._taken >= _MAX_OUTCOMES:
                 self._left_out += 1
                 continue
             event = folded.events[number]
@@ -62,7 +62,7 @@ class Sampler:
 
     def _add_outcome(self, outcome: live_feed.LiveOutcome, x: Any) -> None:
         """Add an outcome; with its features while there is room for them."""
-        self._shown += 1
+        self._taken += 1
         self._plain.append(message("outcome", outcome, outcome.position))
         full = self._plain[-1]
         if self._full_bytes < _MAX_FEATURE_BYTES:
@@ -81,7 +81,7 @@ class Sampler:
     def chunks(self) -> tuple[bytes, bytes]:
         """Return the messages without and with features."""
         if self._left_out:
-            sample = live_feed.LiveSample(self._shown, self._left_out)
+            sample = live_feed.LiveSample(self._taken, self._left_out)
             self._plain.append(message("sample", sample))
             self._full.append(self._plain[-1])
         return b"".join(self._plain), b"".join(self._full)

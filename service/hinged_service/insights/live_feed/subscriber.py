@@ -25,7 +25,7 @@ class Subscriber:
     features
         Whether outcomes come with the features of their events.
     weights
-        Whether the largest weights are told.
+        Whether the largest weights are sent.
     access
         The models that the subscriber may see.
     on_slow
