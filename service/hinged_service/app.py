@@ -139,8 +139,8 @@ class _Service(FastAPI):
             It may not.
 
         """
-        given = next((v for name, v in scope["headers"] if name == b"authorization"), None)
-        key = scope["hinged.key"] = keys.authorize(given, scope["method"], scope["path"])
+        authorization = next((v for name, v in scope["headers"] if name == b"authorization"), None)
+        key = scope["hinged.key"] = keys.authorize(authorization, scope["method"], scope["path"])
         if key is not None and (limit := self.rates.limit(key)) is not None:
             await self.rates.take(key, limit)
 
@@ -151,8 +151,10 @@ class _Service(FastAPI):
         if self.keys is None:
             return True
         try:
-            given = next((v for name, v in scope["headers"] if name == b"authorization"), None)
-            key = self.keys.authorize(given, scope["method"], scope["path"])
+            authorization = next(
+                (v for name, v in scope["headers"] if name == b"authorization"), None
+            )
+            key = self.keys.authorize(authorization, scope["method"], scope["path"])
         except ServiceError:
             return False
         return key is None or self.rates.limit(key) is None
@@ -199,7 +201,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     ------
     StartupError
         When the app starts: there is no usable Redis, or the operator's own models cannot be
-        served; the message says what to do.
+        served; the message has what to do.
 
     """
     settings = settings or Settings()

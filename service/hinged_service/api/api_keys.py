@@ -85,7 +85,7 @@ class Keys:
 
     @classmethod
     def load(cls, file: Path | None, text: str | None) -> Keys | None:
-        """Return the keys of a file and of a setting; `None` if neither is given.
+        """Return the keys of a file and of a setting; `None` if there is neither.
 
         Raises `StartupError`, which names the place, if they cannot be read.
         """
@@ -117,8 +117,8 @@ class Keys:
         _, _, rest = text.strip().partition("_")
         name, _, secret = rest.partition("_")
         key = self._keys.get(name)
-        known = key if key is not None else _NO_KEY
-        if not hmac.compare_digest(_hash(known.salt, secret), known.hash) or key is None:
+        record = key if key is not None else _NO_KEY
+        if not hmac.compare_digest(_hash(record.salt, secret), record.hash) or key is None:
             raise Unauthorized("The API key is not known.")
         return key
 
@@ -157,7 +157,7 @@ def needed(method: str, path: str) -> Right | None:
 def new_key(
     name: str, scopes: Iterable[Scope], models: Iterable[str], rate: str | None = None
 ) -> tuple[str, Key]:
-    """Return a new key, to be shown once, and the record to keep of it."""
+    """Return a new key, to be displayed once, and the record to keep of it."""
     secret = secrets.token_urlsafe(_SECRET_BYTES).replace("_", "-")
     salt = secrets.token_hex(16)
     record = {

@@ -80,7 +80,7 @@ async def read_json_body(
     Raises
     ------
     WrongMediaType
-        If its type is given and is not JSON.
+        If it has a type that is not JSON.
     TooLarge
         As soon as more than `max_bytes` are announced or have come.
     Busy
@@ -192,7 +192,7 @@ def asked_proba(scope: Scope) -> int:
     Raises
     ------
     Unprocessable
-        If it says that in no known form.
+        If that has no valid form.
 
     """
     values = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
@@ -205,7 +205,7 @@ def asked_proba(scope: Scope) -> int:
 
 
 def parse_position(text: str) -> Position:
-    """Read a position given by a client.
+    """Read a position sent by a client.
 
     Raises
     ------

@@ -89,7 +89,9 @@ def router(settings: LimitSettings) -> APIRouter:
         wanted = await body_of(request, CheckpointRequest, settings.max_body_bytes)
         live_model = await fresh(request, model)
         await live_model.freshness.read()
-        return _shown(await live_model.checkpoints.make(wanted.name, on_progress_of(request.scope)))
+        return _listed(
+            await live_model.checkpoints.make(wanted.name, on_progress_of(request.scope))
+        )
 
     @routes.get("/checkpoints", summary="List the checkpoints")
     async def list_checkpoints(request: Request, model: Name) -> list[Checkpoint]:
@@ -99,7 +101,7 @@ def router(settings: LimitSettings) -> APIRouter:
         """
         live_model = await fresh(request, model)
         found, access = await live_model.checkpoints.listed(), access_of(request)
-        return [_shown(one) for one in found if access.includes(one.model)]
+        return [_listed(one) for one in found if access.includes(one.model)]
 
     @routes.delete(
         "/checkpoints/{checkpoint}",
@@ -131,7 +133,7 @@ def router(settings: LimitSettings) -> APIRouter:
         responses={
             200: {
                 "content": {"application/json": {"schema": {"type": "object"}}},
-                "description": f"The document; `{SIZE_HEADER}` tells about how many bytes it has.",
+                "description": f"The document; `{SIZE_HEADER}` has about how many bytes it is.",
             }
         },
         openapi_extra=progress_answer(200),
@@ -203,7 +205,7 @@ async def _dropped(request: Request, live_model: LiveModel, checkpoint: str) -> 
     """Delete a checkpoint of a model's stream, or return the uid of a model that needs it."""
     try:
         found = await found_checkpoint(request, live_model, checkpoint)
-    except DamagedState:  # its model is not known
+    except DamagedState:  # it does not name its model
         for name, entry in (await registry_of(request).entries()).items():
             if entry.stream == live_model.entry.stream:
                 access_of(request).check(name, "every model that the checkpoint may be of")
@@ -217,5 +219,5 @@ async def _in_thread(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
         yield piece
 
 
-def _shown(checkpoint: stored.Checkpoint) -> Checkpoint:
+def _listed(checkpoint: stored.Checkpoint) -> Checkpoint:
     return Checkpoint(**checkpoint.model_dump(mode="json", by_alias=True))

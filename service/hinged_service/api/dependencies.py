@@ -45,7 +45,7 @@ AtLeast = Annotated[
 ]
 
 PROBA: Final = (
-    "The probabilities to tell: `all`, `none`, or `top:k`, those of the k likeliest classes, the "
+    "The probabilities to return: `all`, `none`, or `top:k`, those of the k likeliest classes, the "
     "likeliest first; `top:10` if left out."
 )
 """Description of the choice of probabilities."""
@@ -141,7 +141,7 @@ async def body_of(request: Request, kind: type[Body], max_bytes: int) -> Body:
 
 
 def document(kind: type[BaseModel]) -> dict[str, Any]:
-    """Return what tells the OpenAPI of a body that a route reads itself."""
+    """Return the OpenAPI of a body that a route reads itself."""
     schema = {"$ref": f"#/components/schemas/{kind.__name__}"}
     content = {"application/json": {"schema": schema}}
     return {"requestBody": {"required": True, "content": content}}

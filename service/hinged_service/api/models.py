@@ -170,29 +170,29 @@ def router(settings: LimitSettings) -> APIRouter:
         fold = await live_model.at_rest()
         many = feature_count(fold) > _MANY
         look = functools.partial(weights_of, label=label)
-        shown, position = await live_model.ask(look, sys.maxsize if many else 0)
-        if shown is None:
+        weights, position = await live_model.ask(look, sys.maxsize if many else 0)
+        if weights is None:
             raise Conflict("This learner has no weights.")
-        if label is not None and not shown.get("classes"):
+        if label is not None and not weights.get("classes"):
             raise NotFound(f"The model {model!r} knows no class {label!r}.")
         if many:
-            found, size = await asyncio.to_thread(_cut, shown, top, skip)
+            found, size = await asyncio.to_thread(_cut, weights, top, skip)
         else:
-            found, size = _cut(shown, top, skip)
+            found, size = _cut(weights, top, skip)
         reserve(request.scope, size, settings.max_answer_bytes, _FEWER)
         return LargeAnswer(pieces_of({"position": position, **found}))
 
     return routes
 
 
-def _cut(shown: dict[str, Any], top: int | None, skip: int) -> tuple[dict[str, Any], int]:
-    """Return the weights to show, and how many bytes they may have."""
-    found = largest(shown, top, skip)
+def _cut(weights: dict[str, Any], top: int | None, skip: int) -> tuple[dict[str, Any], int]:
+    """Return the weights to answer with, and how many bytes they may have."""
+    found = largest(weights, top, skip)
     return found, weights_bytes(found)
 
 
 def listed(name: str, entry: IndexEntry) -> ModelListed:
-    """Return an entry of the index as the list shows it."""
+    """Return an entry of the index as the list has it."""
     return ModelListed(name, _spec(entry), entry.base or "")
 
 

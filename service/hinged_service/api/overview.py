@@ -35,7 +35,7 @@ def router() -> APIRouter:
             if match in name and access.includes(name)
         }
         first = dict(list(found.items())[:count])
-        shown = tuple(ModelGlance(**one._asdict()) for one in await models.glances(first))
-        return ModelGlances(len(found), shown)
+        glances = tuple(ModelGlance(**one._asdict()) for one in await models.glances(first))
+        return ModelGlances(len(found), glances)
 
     return routes

@@ -33,7 +33,7 @@ MEDIA_TYPE = "application/problem+json"
 GUARDS = [(b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store")]
 """Headers of every answer: its type is not guessed, and no cache may keep it."""
 _DETAIL_CHARS = 1_000
-_TELL_S = 60.0
+_LOG_EVERY_S = 60.0
 _PART_CHARS = 40
 
 
@@ -80,10 +80,10 @@ def guarded(send: Send) -> Send:
 
     async def sending(message: Message) -> None:
         if message["type"] == "http.response.start":
-            known = {name.lower() for name, _ in message["headers"]}
-            more = [pair for pair in GUARDS if pair[0] not in known]
+            present = {name.lower() for name, _ in message["headers"]}
+            more = [pair for pair in GUARDS if pair[0] not in present]
             scope = request_context.current.get()
-            if more and scope is not None and b"x-request-id" not in known:
+            if more and scope is not None and b"x-request-id" not in present:
                 more.append((b"x-request-id", request_context.request_id(scope).encode()))
             message = {**message, "headers": [*message["headers"], *more]}
         await send(message)
@@ -92,7 +92,7 @@ def guarded(send: Send) -> Send:
 
 
 def as_service_error(error: BaseException, route: str) -> ServiceError:
-    """Return the error that a client is told for any other; log it if it was not expected.
+    """Return the error that a client gets for any other; log it if it was not expected.
 
     The `route` is a template: nothing in it comes from the caller.
     """
@@ -108,7 +108,7 @@ def as_service_error(error: BaseException, route: str) -> ServiceError:
         type(error).__name__,
         level=logging.ERROR,
         exc_info=error,
-        every_s=_TELL_S,
+        every_s=_LOG_EVERY_S,
     )
     return _Internal("The service failed. Its log has the reason.")
 
@@ -134,8 +134,8 @@ def _field(found: Any, value: Any) -> str:
     """Return the place of a fault, without pydantic's names for the variants it tried."""
     parts: list[str] = []
     for part in found["loc"]:
-        known = range(len(value)) if isinstance(value, list) else value
-        if isinstance(known, (dict, range)) and part in known:
+        parts_of = range(len(value)) if isinstance(value, list) else value
+        if isinstance(parts_of, (dict, range)) and part in parts_of:
             value = value[part]
         elif value is not _NO_BODY and not (
             found["type"] == "missing" and part == found["loc"][-1]
