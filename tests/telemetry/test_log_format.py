@@ -221,7 +221,7 @@ def test_a_state_that_lasts_is_told_again_with_how_often(lines: Lines) -> None:
     for _ in range(4):
         changes.enter("a", logger, "bad", every_s=3600)
     changes.enter("a", logger, "bad", every_s=0)
-    assert lines.messages() == ["bad", "bad (and 3 times more since it was last told)"]
+    assert lines.messages() == ["bad", "bad (and 3 times more since it was last logged)"]
 
 
 def test_not_more_than_a_thousand_states_are_remembered(lines: Lines) -> None:

@@ -399,5 +399,5 @@ def _waiting(rules: LateLabels) -> followers.DelayedLabelRules:
         "" if default is None else json.dumps(default),
         "" if default is None else label_digest(default),
         early=rules.early,
-        said=True,
+        declared=True,
     )

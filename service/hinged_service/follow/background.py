@@ -228,7 +228,7 @@ class Background:
         """Read what the log has; return the pause until the next time, in seconds."""
         try:
             next_s = await self._serve(await self._read()) + self._period_s
-        except Exception as error:  # noqa: BLE001 - the thread goes on, and says why it is behind
+        except Exception as error:  # noqa: BLE001 - the thread goes on, and logs why it is behind
             await self._note(error)
             away = self._connection.lost and self._model is not None
             next_s = self._loop.time() + (self._period_s if away else next(self._pauses))

@@ -66,7 +66,7 @@ class _Answers(base.Classifier):
             turn = replica.turn
             try:
                 score = replica.score(x)
-            except Exception:  # noqa: BLE001 - the way below tells why
+            except Exception:  # noqa: BLE001 - the way below raises why
                 score = 0.0
             if turn is not None and replica.turn is turn:
                 if score > 0.0:
@@ -79,7 +79,7 @@ class _Answers(base.Classifier):
             return replica.label(x)
 
     def predict_proba_one(self, x: Mapping[Any, Any], **kwargs: Any) -> dict[Any, float]:
-        """Return a number per label, in sum 1; `{}` while no class is known.
+        """Return a number per label, in sum 1; `{}` while no class was seen.
 
         Errors are those of `predict_one`.
         """
@@ -114,9 +114,9 @@ class _Answers(base.Classifier):
         replica = self._replica()
         with replica.lock:
             state = replica.state
-            given = x if state.pipeline is None else as_sent(state, x)
+            features = x if state.pipeline is None else as_sent(state, x)
             label = None if y is None else label_text(y)
-            found = explain_event(state, given, label)
+            found = explain_event(state, features, label)
         if found is None:
             raise Conflict("The score of this learner is not a sum over features.")
         return {**found["features"], hinged.INTERCEPT: found["intercept"]}
@@ -132,7 +132,7 @@ class _Answers(base.Classifier):
 
     @property
     def position(self) -> str:
-        """The last entry of the log that is in the model, as the service tells positions."""
+        """The last entry of the log that is in the model, as the service returns positions."""
         return str(self._replica().position)
 
     @property

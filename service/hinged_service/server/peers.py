@@ -215,7 +215,7 @@ class Link(_Framed):
         self._look_later()
 
     def data_received(self, data: bytes) -> None:
-        """Take what the worker says."""
+        """Take what the worker sends."""
         self._silent = 0
         super().data_received(data)
 

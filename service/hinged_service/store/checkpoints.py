@@ -106,7 +106,7 @@ async def stage(
     chunk
         Names to send in one command.
     on_progress
-        Told of the weights that are sent.
+        Called with the weights that are sent.
 
     """
     own = keys.checkpoint(checkpoint.uid)

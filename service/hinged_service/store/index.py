@@ -75,7 +75,7 @@ async def find(connection: Connection, name: str) -> IndexEntry | Alias | None:
 
 
 def read(connection: Connection, name: str, stored: bytes | None) -> IndexEntry | Alias | None:
-    """Return an index entry as `find` does, given how it is stored."""
+    """Return an index entry as `find` does, from its stored bytes."""
     if stored is None:
         return None
     try:

@@ -109,7 +109,7 @@ async def open_small(
     Returns
     -------
     The entry as it is stored; the model, `None` if it is not small, sound and of this process's
-    fold tag: then `load_snapshot` reads it, or tells what is wrong.
+    fold tag: then `load_snapshot` reads it, or raises what is wrong.
 
     """
     script_keys = [*keys.on.followed, keys.state, *(keys.vector(kind) for kind in VECTORS)]
@@ -176,7 +176,7 @@ async def load_snapshot(
     fold
         The fold tag that it must have; any if left out.
     on_progress
-        Told of the weights that are read.
+        Called with the weights that are read.
 
     Raises
     ------
@@ -252,7 +252,7 @@ async def load_state(
     DamagedState
         The stored state cannot be as it was written.
     OtherVersion
-        It is of another schema, or of another fold tag than `fold`, if that is given.
+        It is of another schema, or of another fold tag than `fold`, if that is passed.
 
     """
     fields = await connection.hgetall(keys.state)

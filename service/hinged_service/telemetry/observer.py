@@ -137,7 +137,7 @@ class Observer:
         Parameters
         ----------
         before
-            The models that were known before the index was read.
+            The models that were reported before the index was read.
         uids, names
             All models of the index.
 
