@@ -1,7 +1,7 @@
 """Predictions of the events that a source brings, written where others read them.
 
 Each is the model's answer just before it learned the event. A batch is appended with a note of its
-events, its predictions are written, the note goes. After a kill in between, the note tells
+events, its predictions are written, the note goes. After a kill in between, the note has
 the next reader of the source what to write again: from a checkpoint of before the batch, as the
 answers are no part of the state. An output that has a prediction already does not take it twice.
 """
@@ -47,7 +47,7 @@ class Predicted(NamedTuple):
     offset
         The place of the event in its source.
     label, score, probability
-        The answer: label, its score and probability; no label while no class is known.
+        The answer: label, its score and probability; no label while no class was seen.
 
     """
 
@@ -67,20 +67,20 @@ class Predicted(NamedTuple):
 
     def json(self) -> str:
         """Return it as a JSON object."""
-        given = self._asdict() | {"event": self.order[2]}
-        del given["order"]
-        return json.dumps(given, ensure_ascii=False)
+        document = self._asdict() | {"event": self.order[2]}
+        del document["order"]
+        return json.dumps(document, ensure_ascii=False)
 
 
 class Output(ABC):
     """The place where predictions are written; `Unavailable` if it does not answer."""
 
     name = "The output of the predictions"
-    """The subject of a sentence that says that it does not."""
+    """The subject of the message that it does not."""
 
     @abstractmethod
     async def put(self, rows: Sequence[Predicted]) -> None:
-        """Write predictions in order: none twice, if it can tell."""
+        """Write predictions in order: none twice, if it can find those that are there."""
 
     async def aclose(self) -> None:  # noqa: B027 - nothing to close, usually
         """End."""

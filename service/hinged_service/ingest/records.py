@@ -153,7 +153,7 @@ def _label(raw: Raw) -> Raw:
         try:
             body = msgspec.structs.asdict(_decode_parts(without_marks(body)))
         except DECODE_ERRORS:
-            return raw  # reading it tells what is wrong
+            return raw  # reading it raises what is wrong
     label = {part: body[part] for part in _LABEL if body.get(part) is not None}
     if label.setdefault("id", name) is None:
         return Raw(offset, Fault("id", "is missing: it names the prediction of the label"))
@@ -165,7 +165,7 @@ def gather(
 ) -> Generator[None, None, Batch]:
     """Read records, in the source's order, for models on one stream; pause after some of them.
 
-    An event is what any of the models takes. The faults told are those of the first.
+    An event is what any of the models takes. The faults reported are those of the first.
     """
     found = []
     if isinstance(records, Lot):

@@ -45,7 +45,7 @@ def bring(
     async def run() -> Brought:
         stop, tally, told = Stop(), Tally(), list[str]()
         reporter = Reporter(tally)
-        reporter.say = told.append  # type: ignore[method-assign, assignment]
+        reporter.write_line = told.append  # type: ignore[method-assign, assignment]
         given: dict[str, Any] = {"drain": meanwhile is None, "client": FAST} | options
         wanted = KafkaOptions(
             broker.bootstrap, tuple(topics), group or f"g{next(_groups)}", **given

@@ -32,7 +32,7 @@ class LibSvm(LineReader):
         self._labels = NumericLabels(firsts, options)
 
     def describe(self) -> str:
-        """Say how lines are read."""
+        """Describe how lines are read."""
         return f"reading indices as feature names; labels: {self._labels.describe()}"
 
     def is_record(self, line: bytes) -> bool:
@@ -56,7 +56,7 @@ class LibSvm(LineReader):
         return self._slowly(text)
 
     def _slowly(self, text: str) -> dict[str, Any]:
-        """Read what is unusual, or say what is wrong with it."""
+        """Read what is unusual, or raise what is wrong with it."""
         first, *pairs = text.split()
         y = self._labels.read(first)
         x: dict[str, float] = {}

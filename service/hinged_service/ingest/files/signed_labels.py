@@ -18,7 +18,7 @@ _SIGNS = "-1 or 0 as false, 1 as true"
 class NumericLabels:
     """The reading of labels in a file without a header.
 
-    If the model is known, its labels decide: where they are true and false, -1 and 0 are false
+    If the model is passed, its labels decide: where they are true and false, -1 and 0 are false
     and 1 is true; elsewhere the label is the whole number, or its text, as the model has it. If
     not, they are -1 and 1, for false and true, if `sample`, the first labels, has nothing else and
     either a -1 or a `"+1"`; otherwise they are whole numbers as they stand. The option `labels`
@@ -33,7 +33,7 @@ class NumericLabels:
         self._signed = self._signed and any(text.startswith(("-", "+")) for text in texts)
 
     def describe(self) -> str:
-        """Say how labels are read."""
+        """Describe how labels are read."""
         if self._labels:
             return ", ".join(f"{text} as {label}" for text, label in self._labels.items())
         if self._takes is not None:

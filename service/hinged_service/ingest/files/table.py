@@ -87,10 +87,10 @@ def check_header(names: Sequence[str], options: FileOptions) -> None:
 
 def infer(cells: Iterable[str], missing: frozenset[str]) -> Kind | None:
     """Return the narrowest type that all cells fit; `None` if all are missing."""
-    told = [cell for cell in cells if cell not in missing and not cell.isspace()]
-    if told and all_numbers(told) is not None:
+    filled = [cell for cell in cells if cell not in missing and not cell.isspace()]
+    if filled and all_numbers(filled) is not None:
         return "number"
-    kinds = set(map(_kind, set(told)))
+    kinds = set(map(_kind, set(filled)))
     if len(kinds) > 1:
         return "text"
     return kinds.pop() if kinds else None
@@ -118,7 +118,7 @@ class Table:
     text
         Whether all cells are text.
     id_limit
-        A float id must be below it: as many whole numbers the type of the column tells apart.
+        A float id must be below it: as many whole numbers the type of the column distinguishes.
 
     Raises
     ------
@@ -157,7 +157,7 @@ class Table:
         self._label_of = lru_cache(1024)(self._fresh_label) if text else self._fresh_label
 
     def describe(self) -> str:
-        """Say what each column is read as."""
+        """Describe what each column is read as."""
         options, kinds = self._options, self.kinds
         parts = []
         for kind in ("number", "bool", "text"):
@@ -172,14 +172,14 @@ class Table:
         else:
             mapped = "whole number" if label_kind == "number" else label_kind
             mapped = mapped if self._takes is None else "as the model has it"
-        said = [
+        texts = [
             f"reading {', '.join(parts) or 'no features'}",
             f"label: {options.label} ({mapped})",
         ]
-        said += [f"id: {options.id}"] if options.id is not None else []
-        said += [f"weight: {options.weight}"] if options.weight is not None else []
-        said += [f"ignoring: {', '.join(ignored)}"] if ignored else []
-        return "; ".join(said)
+        texts += [f"id: {options.id}"] if options.id is not None else []
+        texts += [f"weight: {options.weight}"] if options.weight is not None else []
+        texts += [f"ignoring: {', '.join(ignored)}"] if ignored else []
+        return "; ".join(texts)
 
     def event(self, row: Sequence[Any]) -> dict[str, Any]:
         """Return a row as an event; a `BadRecord` names the column that does not fit.
@@ -234,7 +234,7 @@ class Table:
     def rows_of(
         self, columns: Sequence[npt.NDArray[Any]], labels: Sequence[Any]
     ) -> list[dict[str, Any]] | None:
-        """Return rows of numbers as events, given a column of each feature, none missing.
+        """Return rows of numbers as events, from a column of each feature, none missing.
 
         `None` if one of them is none.
         """
@@ -246,10 +246,10 @@ class Table:
         if not (values.min() >= -MAX_VALUE and values.max() <= MAX_VALUE):  # so not of NaN
             return None
         try:
-            told = list(map(self._label_of, labels))
+            converted = list(map(self._label_of, labels))
         except BadRecord:
             return None
-        rows = zip(values.T.tolist(), told, strict=True)
+        rows = zip(values.T.tolist(), converted, strict=True)
         return [{"x": dict(zip(self._picked, row, strict=True)), "y": y} for row, y in rows]
 
     @property

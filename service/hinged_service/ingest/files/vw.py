@@ -39,7 +39,7 @@ class VowpalWabbit(LineReader):
         self._with_id = options.id is not None
 
     def describe(self) -> str:
-        """Say how lines are read."""
+        """Describe how lines are read."""
         return (
             f"reading features as namespace^feature; labels: {self._labels.describe()}; "
             "lines without a label are skipped" + ("; id: the tag" if self._with_id else "")
