@@ -317,7 +317,7 @@ class ModelSpec(StrictModel):
         if self.exclude is not None:
             self.exclude.check_spans()
         if isinstance(self.learner, CustomSpec):
-            self.learner.check_known()
+            self.learner.check_served()
         if self.class_weight is not None:
             try:
                 self.learner.build(self.max_features).check_weight(0.5)

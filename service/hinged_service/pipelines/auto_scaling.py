@@ -25,18 +25,18 @@ class AutoScaler(ByName[Record]):
         self._events = 0
 
     def transform(self, x: Features) -> dict[str, float]:
-        return scaled_now(self._known, floats(x, "AutoScaler"))
+        return scaled_now(self._records, floats(x, "AutoScaler"))
 
     def learn_transform(self, x: Features) -> dict[str, float]:
-        known, numbers = self._known, floats(x, "AutoScaler")
+        records, numbers = self._records, floats(x, "AutoScaler")
         self._events += 1
         for name in numbers:
-            if name not in known:
+            if name not in records:
                 self._admit(name)
-        return scaled_after(known, numbers, self._events, len(known), keep=True)[0]
+        return scaled_after(records, numbers, self._events, len(records), keep=True)[0]
 
     def scaling(self, name: str) -> Scaling:
-        return Scaling(*scale_of(self._known.get(name, UNSEEN)))
+        return Scaling(*scale_of(self._records.get(name, UNSEEN)))
 
     def _fresh(self) -> Record:
         return UNSEEN

@@ -21,8 +21,8 @@ class Pipeline:
     """Transformers in turn, run as River's pipelines run them.
 
     Where the values are those of River, they are so bit for bit; where a
-    transformer differs, its spec says how. In addition, a number beyond 1e100 that a
-    transformer makes is cut to it, and what is known stays within `max_features`
+    transformer differs, its spec describes how. In addition, a number beyond 1e100 that a
+    transformer makes is cut to it, and what is stored stays within `max_features`
     per transformer and `max_bytes` together.
 
     Parameters
@@ -72,7 +72,7 @@ class Pipeline:
         return chain, byte_limit
 
     def stored_bytes(self) -> int:
-        """Return what the names, words and categories take that are known, with their records."""
+        """Return what the stored names, words and categories take, with their records."""
         return self._byte_limit.taken
 
     @property
@@ -102,7 +102,7 @@ class Pipeline:
     def learn_transform_one(self, x: Features, checked: bool = False) -> Numbers:
         """Learn an event and return what the learner is taught.
 
-        Each transformer learns what it is given before it transforms it, as in
+        Each transformer learns what it gets before it transforms it, as in
         `river.compose.Pipeline.learn_one`.
 
         Parameters

@@ -105,21 +105,21 @@ class TFIDF(BagOfWords):
     def learn_transform(self, x: Features) -> dict[str, float]:
         """Count the terms of the text, then weigh them."""
         counts = self._counts(x)
-        known = self._with_term
+        with_term = self._with_term
         for term in counts:
-            if term in known:
-                known[term] += 1
-            elif len(known) < self._max_features and self._byte_limit.admit((term,), 1):
-                known[term] = 1
+            if term in with_term:
+                with_term[term] += 1
+            elif len(with_term) < self._max_features and self._byte_limit.admit((term,), 1):
+                with_term[term] = 1
             else:
                 self._ignored += 1
         self._texts += self._on in x
         return self._weighed(counts)
 
     def _weighed(self, counts: Mapping[str, int]) -> dict[str, float]:
-        known, total, texts = self._with_term, sum(counts.values()), 1 + self._texts
+        with_term, total, texts = self._with_term, sum(counts.values()), 1 + self._texts
         weights = {
-            term: number / total * (math.log(texts / (1 + known.get(term, 0))) + 1)
+            term: number / total * (math.log(texts / (1 + with_term.get(term, 0))) + 1)
             for term, number in counts.items()
         }
         if not self._spec.normalize:

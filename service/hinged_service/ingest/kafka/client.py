@@ -81,7 +81,8 @@ class KafkaLog:
     """A member of a consumer group, whose partitions are read from the offsets passed.
 
     `write_line` takes a line for people, from another thread. An option that the client refuses
-    raises `Failed`. Calls raise `Away` if there is no answer, `Failed` if the cluster refuses for good.
+    raises `Failed`. Calls raise `Away` if there is no answer, `Failed` if the cluster refuses for
+    good.
 
     Attributes
     ----------

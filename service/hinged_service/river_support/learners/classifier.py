@@ -154,9 +154,9 @@ class RiverClassifier:
 
     def _try(self, names: Iterable[Any]) -> None:
         """Ask a restored model: parts that decode may still not go together."""
-        shown = linear_weights(self.model)
-        if shown is not None:
-            weights, intercept = shown["weights"], shown["intercept"]
+        found = linear_weights(self.model)
+        if found is not None:
+            weights, intercept = found["weights"], found["intercept"]
             if set(map(type, weights)) - {str}:
                 raise ValueError("the name of a weight is not text")
             numbers = (intercept, *weights.values())
