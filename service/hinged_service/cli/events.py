@@ -100,16 +100,16 @@ def learn(
     events, many = read_events(features, event)
     if many and event_id is not None:
         raise typer.BadParameter("names one event, but there are several.", param_hint="--id")
-    given: dict[str, Any] = {}
+    added: dict[str, Any] = {}
     if event_id is not None:
-        given["id"] = event_id
+        added["id"] = event_id
     if weight is not None:
-        given["w"] = weight
+        added["w"] = weight
     if label is None and any("y" not in event for event in events):
         raise typer.BadParameter("An event has no label: give --label, or y beside x.")
     if label is not None:
-        given["y"] = label_of(label, session.client.model(name).spec)
-    labelled = [Event(**{**event, **given}) for event in events]
+        added["y"] = label_of(label, session.client.model(name).spec)
+    labelled = [Event(**{**event, **added}) for event in events]
     if many:
         _learn_many(session, name, labelled)
     else:
@@ -217,5 +217,5 @@ def _outcomes(outcomes: Sequence[Outcome], events: Sequence[Event]) -> Facts:
 def _explanation(found: Explanation) -> list[Part]:
     parts = sorted(found.contributions.items(), key=lambda part: -abs(part[1]))
     rows = [*parts, ("(intercept)", found.intercept), ("(score)", found.score)]
-    said = f"The score for {label_text(found.y)} is the sum of these:"
-    return [said, Table(("feature", "adds"), rows)]
+    heading = f"The score for {label_text(found.y)} is the sum of these:"
+    return [heading, Table(("feature", "adds"), rows)]

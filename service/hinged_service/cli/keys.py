@@ -55,11 +55,11 @@ def key(
         raise typer.BadParameter(
             f"{sorted(unknown)[0]!r} is not a scope; the scopes are {', '.join(_SCOPES)}."
         )
-    known = _records(file)
-    if any(record.get("name") == name for record in known):
+    records = _records(file)
+    if any(record.get("name") == name for record in records):
         raise typer.BadParameter(f"There is a key {name!r} in {file} already.")
     try:
-        shown, record = new_key(name, scopes, model or ["*"], rate)
+        text, record = new_key(name, scopes, model or ["*"], rate)
     except ValidationError as error:
         if error.errors()[0]["loc"] == ("rate",):
             reason = (
@@ -70,11 +70,11 @@ def key(
             reason = f"{name!r} is not a valid name: use letters, digits and -."
         raise typer.BadParameter(reason) from None
     kept = record.model_dump(mode="json")
-    typer.echo(f"Key (not shown again): {shown}")
+    typer.echo(f"Key (not shown again): {text}")
     if file is None:
         typer.echo(f"To keep, in HINGED_KEYS or a file: {json.dumps([kept])}")
     else:
-        file.write_text(json.dumps([*known, kept], indent=2) + "\n")
+        file.write_text(json.dumps([*records, kept], indent=2) + "\n")
         file.chmod(0o600)
         typer.echo(f"Its hash is in {file}; the service reads it at its next start.")
 

@@ -58,7 +58,7 @@ def run_service(
 ) -> int:
     """Serve until a signal; return the exit code.
 
-    What is given beside `serving` overrides the environment: workers are processes of their own
+    What is passed beside `serving` overrides the environment: workers are processes of their own
     and read their settings from there.
     """
     if redis_url:
@@ -81,9 +81,9 @@ def run_service(
     except StartupError as error:
         raise _cannot_start(error) from None
     with listener, _counting_together(settings, serving.workers):
-        shown = f"[{serving.host}]" if ":" in serving.host else serving.host
+        host = f"[{serving.host}]" if ":" in serving.host else serving.host
         typer.echo(
-            f"hinged starts on http://{shown}:{listener.getsockname()[1]} "
+            f"hinged starts on http://{host}:{listener.getsockname()[1]} "
             "(a page for browsers; API documentation: /docs)"
         )
         if not _has_keys(settings):

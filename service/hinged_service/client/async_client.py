@@ -88,7 +88,7 @@ class AsyncClient:
     Raises
     ------
     ClientError
-        By every call: the subclass tells what happened, the text what to do next.
+        By every call: the subclass is what happened, the text what to do next.
     Invalid
         If the address or the key cannot be one.
 
@@ -179,7 +179,7 @@ class AsyncClient:
             await asyncio.sleep(pause_s)
 
     async def _watched(self, call: Call[T], on_progress: OnProgress) -> httpx.Response:
-        """Return the answer to an attempt, and tell of its progress."""
+        """Return the answer to an attempt, and report its progress."""
         async with self._connections.pool().stream(
             *(call.method, call.path),
             params=call.query,
@@ -326,13 +326,13 @@ class AsyncClient:
         Parameters
         ----------
         x
-            Feature names and values; `hinged_service.client.events` says what is taken.
+            Feature names and values; `hinged_service.client.events` lists what is taken.
         id
             The event's name, for services that wait for its label.
         at_least
             As in `model`.
         proba
-            The probabilities to tell: `"all"`, `"none"`, or `"top:5"` for those of the five
+            The probabilities to return: `"all"`, `"none"`, or `"top:5"` for those of the five
             likeliest classes, likeliest first; of more than ten classes the ten likeliest if
             `None`.
 
@@ -405,7 +405,7 @@ class AsyncClient:
         Parameters
         ----------
         x
-            Feature names and values; `hinged_service.client.events` says what is taken.
+            Feature names and values; `hinged_service.client.events` lists what is taken.
         w
             Sample weight, at least 0.
         id
@@ -441,7 +441,7 @@ class AsyncClient:
         ----------
         events
             `Event`s, tuples `(x, y)`, `(x, y, w)` or `(x, y, w, id)`, or mappings
-            of these names. Events with ids of their own can be given again after
+            of these names. Events with ids of their own can be sent again after
             an error, all of them: each counts once.
         batch_events
             Events in one call at most.
@@ -706,7 +706,7 @@ class AsyncClient:
     ) -> ModelListed:
         """Make a new model that learns the stream's past again; sent once only.
 
-        It catches up in the background: `model(new).progress` tells how far it is.
+        It catches up in the background: `model(new).progress` is how far it is.
 
         Parameters
         ----------
@@ -722,8 +722,8 @@ class AsyncClient:
             As in `import_model`, until the model is made.
 
         """
-        given = {"name": new, "checkpoint": checkpoint, "exclude": exclude, "learner": learner}
-        body = calls.encoded({k: v for k, v in given.items() if v is not None}, "replay")
+        fields = {"name": new, "checkpoint": checkpoint, "exclude": exclude, "learner": learner}
+        body = calls.encoded({k: v for k, v in fields.items() if v is not None}, "replay")
         path = calls.model_path(name, "/replay")
         return await self.send(
             Call(

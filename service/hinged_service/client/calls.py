@@ -13,7 +13,7 @@ import msgspec
 
 from hinged_service.client.batches import Batch
 from hinged_service.client.errors import BadAnswer, Fault, Invalid
-from hinged_service.client.events import Encoded, plain_label, shown
+from hinged_service.client.events import Encoded, abbreviated, plain_label
 from hinged_service.wire.progress import PROGRESS_TYPE, OnProgress
 from hinged_service.wire.responses import Duplicate, Label, Learned, Outcome, Prediction
 
@@ -64,7 +64,7 @@ class Call(Generic[T]):
     first
         The place in the caller's stream of the first event of an array.
     gone_is_done
-        Whether a 404 to a repetition says that an earlier attempt did it.
+        Whether a 404 to a repetition means that an earlier attempt did it.
     repeated
         Whether the call is repeated after a temporary failure.
     long
@@ -228,7 +228,7 @@ def _in_an_address(text: str, field: str) -> str:
     try:
         length = len(text.encode())
     except UnicodeEncodeError:
-        reason = f"must be valid Unicode, not {shown(text)}"
+        reason = f"must be valid Unicode, not {abbreviated(text)}"
     else:
         if length <= _MAX_PART_BYTES:
             return text

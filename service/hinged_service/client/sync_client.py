@@ -77,7 +77,7 @@ class Client:
     Raises
     ------
     ClientError
-        By every call: the subclass tells what happened, the text what to do next.
+        By every call: the subclass is what happened, the text what to do next.
     Invalid
         If the address or the key cannot be one.
 
@@ -168,7 +168,7 @@ class Client:
             time.sleep(pause_s)
 
     def _watched(self, call: Call[T], on_progress: OnProgress) -> httpx.Response:
-        """Return the answer to an attempt, and tell of its progress."""
+        """Return the answer to an attempt, and report its progress."""
         with self._connections.pool().stream(
             *(call.method, call.path),
             params=call.query,
@@ -422,8 +422,8 @@ class Client:
         progress: OnProgress | None = None,
     ) -> ModelListed:
         """Make a new model that learns the stream's past again; sent once only."""
-        given = {"name": new, "checkpoint": checkpoint, "exclude": exclude, "learner": learner}
-        body = calls.encoded({k: v for k, v in given.items() if v is not None}, "replay")
+        fields = {"name": new, "checkpoint": checkpoint, "exclude": exclude, "learner": learner}
+        body = calls.encoded({k: v for k, v in fields.items() if v is not None}, "replay")
         path = calls.model_path(name, "/replay")
         return self.send(
             Call(
