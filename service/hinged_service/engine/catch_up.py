@@ -53,7 +53,7 @@ _ANOTHER_PAST = "The log does not hold the model's position: it was trimmed or s
 
 
 class _ReloadSnapshot(Exception):
-    """The next entries can only be applied on top of the stored snapshot, for the reason given."""
+    """The next entries go only on top of the stored snapshot; the text has the reason."""
 
 
 class LogFollower:

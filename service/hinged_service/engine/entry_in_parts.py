@@ -52,7 +52,7 @@ class EntryInParts:
         return False
 
     def end(self) -> list[Result]:
-        """Stand at the entry, whose state was given back, and return the results of its events."""
+        """Stand at the entry, whose state was returned, and return the results of its events."""
         events = self._events or ()
         self._replica.end(self._entry, events, self._results, None, self._detected)
         return self._results

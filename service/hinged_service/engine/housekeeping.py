@@ -114,7 +114,7 @@ class Housekeeping:
         for first in range(0, len(streams), _STREAMS_AT_ONCE):
             several = streams[first : first + _STREAMS_AT_ONCE]
             unnamed |= await self._sweep_streams({one: by_stream[one] for one in several})
-        if unreadable:  # their followers cannot be told apart: remove none
+        if unreadable:  # their followers may be among the others: remove none
             names = ", ".join(sorted(unreadable)[:_NAMES_LOGGED])
             text = "%d index entries cannot be read here: %s"
             self._changes.enter("index", logger, text, len(unreadable), names)

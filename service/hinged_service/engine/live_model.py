@@ -354,7 +354,7 @@ class LiveModel:
         at_least: Position | None = None,
         most: int = USUAL,
     ) -> Predictions:
-        """Predict validated events, at the position `at_least` or later if one is given.
+        """Predict validated events, at the position `at_least` or later if one is passed.
 
         Each answer has the `most` largest probabilities. `size` is that of their JSON: what takes
         long is done in the thread for long work.

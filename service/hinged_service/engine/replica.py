@@ -110,8 +110,8 @@ class Replica(Custody):
 
     __slots__ = (
         *("_commanded", "_complete", "_loaded_at", "_marks", "_saved", "_spec"),
-        *("awaited_upgrade", "base", "log_bytes", "log_events", "position", "shown", "stored"),
-        *("takes_gathered", "uid", "unsaved_since_s", "watchers"),
+        *("awaited_upgrade", "base", "log_bytes", "log_events", "position", "position_text"),
+        *("stored", "takes_gathered", "uid", "unsaved_since_s", "watchers"),
     )
 
     def __init__(self, uid: str, spec: ModelSpec, loaded: Loaded, complete: bool = True) -> None:
@@ -143,7 +143,7 @@ class Replica(Custody):
     def parked_bytes(self) -> int | None:
         """Return the bytes that it takes at most.
 
-        `None` if these are many or not known, or if others hear of what it learns.
+        `None` if these are many or not counted, or if others watch what it learns.
         """
         state = self.state
         if (
@@ -305,7 +305,7 @@ class Replica(Custody):
     def note_stored(self, stored: str, saved: Mark) -> None:
         """Take note of the snapshot position that a reply from Redis showed.
 
-        `saved` is what the log had taken there, as far as known.
+        `saved` is what the log had taken there, if that was read.
         """
         if stored != self.stored:
             self.stored = stored

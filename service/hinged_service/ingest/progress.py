@@ -28,7 +28,7 @@ class Reporter:
     Attributes
     ----------
     total_bytes
-        The amount to read; `None` if its size is not known.
+        The amount to read; `None` if there is no size.
     noted
         Further counts of the source, for the summary.
     """

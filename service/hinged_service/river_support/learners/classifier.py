@@ -93,7 +93,7 @@ class RiverClassifier:
         return clean
 
     def norm(self, x: Checked) -> float:
-        """Return the Euclidean norm of features, 0 if it is not known."""
+        """Return the Euclidean norm of features, 0 if it cannot be computed."""
         return math.hypot(*x.values())
 
     def probabilities(self, x: Checked) -> Mapping[Any, float]:
