@@ -97,9 +97,9 @@ def test_only_the_owner_folds_what_it_learns(pair: list[Side]) -> None:
         assert answer.status_code == 200
         assert answer.content.endswith(b"\n")
         assert answer.headers["x-hinged-owner"]
-        told = answer.json()
-        assert len(told) == len(body) or isinstance(told, dict)
-        last = told[-1] if isinstance(told, list) else told
+        answered = answer.json()
+        assert len(answered) == len(body) or isinstance(answered, dict)
+        last = answered[-1] if isinstance(answered, list) else answered
         assert (here.position(name), there.position(name)) == (before, last["position"])
     asked = here.ask(f"{path}/predict?at_least={last['position']}", {"x": {"a": 1.0}})
     assert asked.json()["y"] is True

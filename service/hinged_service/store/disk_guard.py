@@ -123,7 +123,7 @@ class DiskGuard:
         sizes = [_size(part) for part in [*base, *increments]]
         info = _fields(call(socket, b"INFO persistence"))
         if not info:
-            raise ConnectionRefusedError(f"{socket}: Valkey does not tell how it is")
+            raise ConnectionRefusedError(f"{socket}: Valkey does not report its state")
         failed = info.get("aof_last_write_status") != "ok"
         if info.get("loading") == "0" and sizes == [
             _size(part) for part in [*base, *increments]

@@ -259,7 +259,7 @@ async def end(connection: Connection, keys: StreamKeys) -> LogEnd:
         position = Position.parse(f"{meta['last']}.{meta['chain']}")
         return LogEnd(position, Mark(position.id, int(meta["bytes"]), int(meta["count"])))
     except (LookupError, ValueError) as error:
-        raise DamagedState("the stream does not tell the end of its log") from error
+        raise DamagedState("the stream has no readable end of its log") from error
 
 
 async def damage(connection: Connection, keys: ModelKeys) -> dict[str, str]:

@@ -144,7 +144,7 @@ class KafkaLog:
                 raise self._failed(self._refused) from None
             raise
         if not found:
-            raise Failed("The brokers tell no cluster id, by which offsets are kept.")
+            raise Failed("The brokers send no cluster id, by which offsets are kept.")
         return found
 
     def topic_ids(self) -> dict[str, str]:

@@ -203,7 +203,7 @@ class _Reader:
         if await self._feeder.offset(by_name):
             raise Failed(
                 f"How far {part} is learned was kept under the topic's name, as the brokers gave "
-                "no topic ids; now they do. It cannot be told whether it is the same topic."
+                "no topic ids; now they do. It is uncertain whether it is the same topic."
             )
         return f"kafka:{self._cluster}:{topic_id}:{part.number}"
 
