@@ -70,9 +70,9 @@ def test_a_river_pipeline_goes_on(client: httpx.Client, start: Start) -> None:
         assert answer["proba"]["yes"] == pytest.approx(model.predict_proba_one(x)[True], abs=1e-9)
     learned = client.post(f"{path}/learn", json={"x": EVENTS[0], "y": "no"}).json()
     assert learned["updated"]
-    shown = client.get(path).json()
-    assert shown["spec"]["learner"]["type"] == "logistic_sgd"
-    assert shown["events"] == 1
+    info = client.get(path).json()
+    assert info["spec"]["learner"]["type"] == "logistic_sgd"
+    assert info["events"] == 1
 
 
 def test_river_for_several_labels(client: httpx.Client, start: Start) -> None:
@@ -84,8 +84,8 @@ def test_river_for_several_labels(client: httpx.Client, start: Start) -> None:
         answer = client.post(f"{path}/predict", json={"x": {"age": age / 40}}).json()
         for y, member in model.classifiers.items():
             score = member.weights["age"] * age / 40 + member.intercept
-            shown = client.get(f"{path}/weights", params={"class": y}).json()["classes"][y]
-            found = shown["weights"].get("age", 0.0) * age / 40 + shown["intercept"]
+            info = client.get(f"{path}/weights", params={"class": y}).json()["classes"][y]
+            found = info["weights"].get("age", 0.0) * age / 40 + info["intercept"]
             assert found == pytest.approx(score, abs=1e-12)
         assert answer["y"] == model.predict_one({"age": age / 40})
 
