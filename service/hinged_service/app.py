@@ -201,7 +201,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     ------
     StartupError
         When the app starts: there is no usable Redis, or the operator's own models cannot be
-        served; the message has what to do.
+        served; the message states what to do.
 
     """
     settings = settings or Settings()

@@ -133,7 +133,7 @@ def router(settings: LimitSettings) -> APIRouter:
         responses={
             200: {
                 "content": {"application/json": {"schema": {"type": "object"}}},
-                "description": f"The document; `{SIZE_HEADER}` has about how many bytes it is.",
+                "description": f"The document; `{SIZE_HEADER}` is its approximate size.",
             }
         },
         openapi_extra=progress_answer(200),

@@ -147,7 +147,7 @@ def router(settings: LimitSettings) -> APIRouter:
     ) -> Repaired:
         """Remove entries that do not follow from the one before; skip damaged ones.
 
-        Ids of events that are removed stay used: send them again under other ids. A damaged
+        Ids of removed events still count as seen: send them again under other ids. A damaged
         index entry is put back as the stream notes it, and an inbox whose offset is damaged is read
         from its beginning: what it holds without an id may count again.
 

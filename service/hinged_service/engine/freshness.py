@@ -69,7 +69,7 @@ class Freshness:
         Raises
         ------
         Unavailable
-            It is far behind; the text has how far.
+            It is far behind; the text states how far.
 
         """
         if not self._status.caught_up:

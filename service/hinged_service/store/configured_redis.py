@@ -35,7 +35,7 @@ async def opened(
     Raises
     ------
     StartupError
-        If it would lose data, or cannot be started; the message has what to do.
+        If it would lose data, or cannot be started; the message states what to do.
 
     """
     if settings.redis_url is not None:

@@ -239,7 +239,7 @@ class ModelInfo(ModelListed, frozen=True, kw_only=True):
         about(
             "Its progressive metrics by name. A confusion matrix has the 50 classes that occur "
             "most often, fewer if their names are long. If it is cut, a value under its name and "
-            "`_classes` has how many classes are listed, and of how many."
+            "`_classes` holds how many classes are listed, and of how many."
         ),
     ] = {}
     label_counts: Annotated[

@@ -254,7 +254,7 @@ def router(settings: LimitSettings) -> APIRouter:
             409: "The model knows no class yet, or the log contradicts the version.",
             413: "More bytes or events than one call takes.",
             415: "The body is not application/json.",
-            422: "The tensors are wrong; the text has the place.",
+            422: "The tensors are wrong; the text names the place.",
         }
     )
     routes = APIRouter(

@@ -40,7 +40,7 @@ _OUT_OF_RANGE = {_Error._AUTO_OFFSET_RESET, _Error.OFFSET_OUT_OF_RANGE}
 
 
 class Away(Exception):
-    """The cluster does not answer (yet); the message has what it last answered."""
+    """The cluster does not answer (yet); the message states what it last answered."""
 
 
 class Part(NamedTuple):

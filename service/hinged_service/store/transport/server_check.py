@@ -31,7 +31,7 @@ _CLOCK_S: Final = 2.0
 class Condition(NamedTuple):
     """The state of a server, as far as its data depend on it.
 
-    Each text has what is wrong and what to do, and is empty if nothing is.
+    Each text states what is wrong and what to do, and is empty if nothing is.
 
     Attributes
     ----------
@@ -67,7 +67,7 @@ async def inspect(server: Pool, of_cluster: bool) -> Condition:
     Raises
     ------
     StartupError
-        It is too old, or of another topology than the address; the message has what to set.
+        It is too old, or of another topology than the address; the message states what to set.
 
     """
     asked_s = time.time()

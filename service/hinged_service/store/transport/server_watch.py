@@ -35,7 +35,7 @@ class ServerWatch:
         Raises
         ------
         StartupError
-            One of them would lose the log; the message has what to set.
+            One of them would lose the log; the message states what to set.
 
         """
         replicas = min((one.replicas for one in found), default=0)
