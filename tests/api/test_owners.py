@@ -151,8 +151,8 @@ def test_a_name_that_means_another_model_by_now(pair: list[Side]) -> None:
     assert answer.is_success, answer.text
     assert here.ask(f"{path}/learn", EVENT, key=NARROW[0]).status_code == 403
     at = here.ask(f"{path}/learn", EVENT).json()["position"]
-    shown = there.ask(f"/v1/models/{wide}?at_least={at}", method="GET").json()
-    assert shown["events"] == 1
+    info = there.ask(f"/v1/models/{wide}?at_least={at}", method="GET").json()
+    assert info["events"] == 1
 
 
 def test_a_model_created_again(pair: list[Side]) -> None:

@@ -106,8 +106,8 @@ async def test_the_client_and_the_command_line_go_on_from_a_checkpoint(
             assert (done.removed, done.passed_over) == ((), ())
         async with AsyncClient(second.url) as also:
             assert await also.repair("n", checkpoint="kept") == done
-        said = run_hinged("repair", "o", "--checkpoint", "kept", HINGED_URL=second.url)
-        assert said.out == "The model o continues from the checkpoint kept.\n", said
+        repaired = run_hinged("repair", "o", "--checkpoint", "kept", HINGED_URL=second.url)
+        assert repaired.out == "The model o continues from the checkpoint kept.\n", repaired
         for name in names:
             info = one.get(f"/v1/models/{name}").json()
             assert (info["events"], info["mistakes"]) == (1, 1)

@@ -69,15 +69,15 @@ def test_queried_metrics_are_exported(
     exposed = exposed | exposed_of_disk
     for expression in ASKED[title]:
         spoken = spoken_of(expression)
-        known: set[str] = set(OF_PROMETHEUS)
+        all_labels: set[str] = set(OF_PROMETHEUS)
         for name, matched in spoken.series.items():
             if name == "up":  # Prometheus's own
                 continue
             assert name in exposed, f"{expression} asks for {name}"
             labels = exposed[name] | OF_PROMETHEUS
             assert matched <= labels, expression
-            known |= labels
-        assert spoken.groups <= known, expression
+            all_labels |= labels
+        assert spoken.groups <= all_labels, expression
 
 
 def test_everything_that_is_told_is_asked_for(exposed: dict[str, set[str]]) -> None:

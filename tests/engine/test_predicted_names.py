@@ -37,8 +37,8 @@ def left_behind(spec: dict[str, Any], text: str | None = None) -> int:
     def new(number: int) -> dict[str, Any]:
         return asked(number) if text is None else {text: " ".join(asked(number))}
 
-    known = [Event(x=new(-n % 3), y=ys[n % len(ys)]) for n in range(30)]
-    assert not any(hasattr(r, "reason") for r in state.learn_all(known, frozenset(), "1-0"))
+    seen = [Event(x=new(-n % 3), y=ys[n % len(ys)]) for n in range(30)]
+    assert not any(hasattr(r, "reason") for r in state.learn_all(seen, frozenset(), "1-0"))
     for number in range(20):
         state.predict(new(number))
     tracemalloc.start()

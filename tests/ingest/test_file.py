@@ -429,15 +429,15 @@ def test_cells_of_parquet_that_cannot_be_read(
     importlib.import_module("pyarrow.parquet").write_table(arrow.table(columns), path)
     words = [path, "--learner", "perceptron", "--label", "kind", "--type", "kind=text"]
     words += ["--map", "ham=true", "--map", "spam=false"]
-    stderr: dict[str, dict[str, str]] = {}
+    by_model: dict[str, dict[str, str]] = {}
     for model, day in (("m", "ignore"), ("n", "text")):
-        _, summary, said = file(*words, "--model", model, "--type", f"day={day}")
-        assert "Traceback" not in said
-        stderr[model] = reasons(shared_server, model)
-        assert summary["learned"] == 3_000 - len(stderr[model])
+        _, summary, errors = file(*words, "--model", model, "--type", f"day={day}")
+        assert "Traceback" not in errors
+        by_model[model] = reasons(shared_server, model)
+        assert summary["learned"] == 3_000 - len(by_model[model])
     label = {"2600": "row 2601: column kind is not UTF-8"}
     late = {"2500": "row 2501: column day is outside of the years 1 to 9999"}
-    assert stderr == {"m": label, "n": late | label}
+    assert by_model == {"m": label, "n": late | label}
     assert weights(shared_server) == learned(rows[:2600] + rows[2601:])
 
 

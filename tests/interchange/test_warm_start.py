@@ -140,7 +140,7 @@ def test_the_learners_of_this_package(client: httpx.Client, start: Start) -> Non
 
 
 @pytest.mark.parametrize(
-    ("model", "origin", "told"),
+    ("model", "origin", "message"),
     [
         (
             compose.Pipeline(RIVER.naive_bayes.GaussianNB()),
@@ -160,9 +160,9 @@ def test_the_learners_of_this_package(client: httpx.Client, start: Start) -> Non
     ],
 )
 def test_a_model_that_cannot_be_taken_over_is_named(
-    start: Start, model: object, origin: str, told: str
+    start: Start, model: object, origin: str, message: str
 ) -> None:
-    with pytest.raises(NotImportable, match=told):
+    with pytest.raises(NotImportable, match=message):
         start(model, origin)
 
 

@@ -104,8 +104,8 @@ def agrees_with_its_log(client: redis.Redis, face: Face) -> None:
     """Fail unless every worker's weights and late account are those of a plain fold."""
     weights, late, mistakes = witnessed(client, face.name)
     for worker, info in zip(face.clients, face.infos(), strict=True):
-        shown = worker.get(f"/v1/models/{face.name}/weights").json()
-        assert _bits(shown["weights"]) == _bits(weights)
+        stored = worker.get(f"/v1/models/{face.name}/weights").json()
+        assert _bits(stored["weights"]) == _bits(weights)
         counts = info["label_counts"]
         assert info["mistakes"] == mistakes
         assert (counts["labelled"], counts["served"], counts["served_mistakes"]) == (

@@ -84,5 +84,5 @@ def test_labels_with_delays_of_their_own(new: NewFace, server: RedisServer) -> N
     assert face.counts("served", "served_mistakes") == (2, 2)
     info = face.infos()[1]
     assert (info["mistakes"], info["updates"], info["hinge_loss"]) == (1, 1, 1.0)
-    shown = face.clients[1].get(f"/v1/models/{face.name}/weights").json()
-    assert (shown["weights"], shown["intercept"]) == ({"a": 1.0}, 1.0)
+    found = face.clients[1].get(f"/v1/models/{face.name}/weights").json()
+    assert (found["weights"], found["intercept"]) == ({"a": 1.0}, 1.0)
