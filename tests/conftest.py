@@ -44,7 +44,7 @@ settings.load_profile("patient")
 
 
 def _sees_both_servers(item: pytest.Item) -> bool:
-    """Tell whether a test of the shared server runs on each kind of it, not on Valkey alone.
+    """Return whether a test of the shared server runs on each kind of it, not on Valkey alone.
 
     The kinds differ in scripts, streams and errors: the layers above see no more of that.
     """

@@ -55,7 +55,7 @@ from hinged_service.server.memory import collect_rarely, keep_freed
 from hinged_service.server.owners import Owners
 from hinged_service.server.shutdown import Stopping
 from hinged_service.settings import Settings
-from hinged_service.store.open import opened
+from hinged_service.store.configured_redis import opened
 from hinged_service.telemetry import request_context, tracing
 from hinged_service.telemetry.observer import Observer
 
@@ -139,20 +139,22 @@ class _Service(FastAPI):
             It may not.
 
         """
-        given = next((v for name, v in scope["headers"] if name == b"authorization"), None)
-        key = scope["hinged.key"] = keys.authorize(given, scope["method"], scope["path"])
+        authorization = next((v for name, v in scope["headers"] if name == b"authorization"), None)
+        key = scope["hinged.key"] = keys.authorize(authorization, scope["method"], scope["path"])
         if key is not None and (limit := self.rates.limit(key)) is not None:
             await self.rates.take(key, limit)
 
     def is_allowed(self, scope: Scope) -> bool:
-        """Tell whether a request like this one may always be made: its answer needs no look."""
+        """Return whether a request like this one may always be made: its answer needs no look."""
         if not framing.is_plain(scope):
             return False
         if self.keys is None:
             return True
         try:
-            given = next((v for name, v in scope["headers"] if name == b"authorization"), None)
-            key = self.keys.authorize(given, scope["method"], scope["path"])
+            authorization = next(
+                (v for name, v in scope["headers"] if name == b"authorization"), None
+            )
+            key = self.keys.authorize(authorization, scope["method"], scope["path"])
         except ServiceError:
             return False
         return key is None or self.rates.limit(key) is None
@@ -199,7 +201,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     ------
     StartupError
         When the app starts: there is no usable Redis, or the operator's own models cannot be
-        served; the message says what to do.
+        served; the message states what to do.
 
     """
     settings = settings or Settings()

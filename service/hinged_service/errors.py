@@ -29,7 +29,7 @@ __all__ = [
 
 
 class StartupError(Exception):
-    """The service cannot start; the message says what to do about it."""
+    """The service cannot start; the message states what to do about it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class Malformed(ServiceError):
 
 
 class Unauthorized(ServiceError):
-    """No API key, or one that is not known."""
+    """No API key, or one that is not in the list."""
 
     status = 401
     title = "Unauthorized"

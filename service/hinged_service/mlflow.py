@@ -83,8 +83,10 @@ class FrameModel:
         output = (params or {}).get("output", "label")
         if output not in ("label", "proba"):
             raise ValueError(f"output must be 'label' or 'proba', not {output!r}")
-        given: Any = data if isinstance(data, list) else frames.rows(data)
-        rows = [{k: v for k, v in row.items() if v == v} for row in given]  # NaN is not equal to it
+        records: Any = data if isinstance(data, list) else frames.rows(data)
+        rows = [
+            {k: v for k, v in row.items() if v == v} for row in records
+        ]  # NaN is not equal to it
         if output == "label":
             return [self.model.predict_one(row) for row in rows]
         import pandas as pd
@@ -127,13 +129,13 @@ def save_model(
     Raises
     ------
     ValueError
-        Not one of `document` and `follow` is given, or the document cannot be read here.
+        Not exactly one of `document` and `follow` is passed, or the document cannot be read here.
 
     """
     if (document is None) == (follow is None):
         raise ValueError("Give either an exported document or the name of a model to follow.")
     if document is not None:
-        ExportedModel(document)  # or it says why it cannot be read
+        ExportedModel(document)  # or it raises why it cannot be read
     folder = Path(path)
     folder.mkdir(parents=True)
     data = _FOLLOWED if document is None else _EXPORTED
@@ -186,7 +188,7 @@ def log_metrics(client: Client, name: str) -> None:
     """Log the counts and metrics of a model of the service in the present run.
 
     The step is the number of its events. Metrics that are no number are left out. The tags
-    `hinged.model` and `hinged.position` tell their state.
+    `hinged.model` and `hinged.position` identify their state.
     """
     info = client.model(name)
     counts = ("events", "judged", "mistakes", "accuracy", "updates", "hinge_loss", "features")

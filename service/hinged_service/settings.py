@@ -87,7 +87,7 @@ class AccessSettings(_Group):
         description="JSON file of the API keys' salted hashes, as `hinged key` makes them. Without "
         "keys every caller may do everything.",
     )
-    keys: str | None = Field(None, description="The same as JSON text; both may be given.")
+    keys: str | None = Field(None, description="The same as JSON text; both may be set.")
     models: str | None = Field(
         None,
         description="Your own pipelines: Python files or module:function, separated by commas. The "
@@ -306,7 +306,7 @@ class Settings(
     AccessSettings,
     RedisSettings,
 ):
-    """All settings, read from `HINGED_...` environment variables or given by name.
+    """All settings, read from `HINGED_...` environment variables or passed by name.
 
     They never decide the arithmetic of a model, which its spec alone does: workers with
     different settings agree on every model.

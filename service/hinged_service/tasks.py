@@ -15,7 +15,7 @@ class Answer(Protocol[_Result]):
     """Destination of a result: the part of a future that its giver sees."""
 
     def done(self) -> bool:
-        """Tell whether there is a result, or its caller waits no more."""
+        """Return whether there is a result, or its caller waits no more."""
         ...
 
     def set_result(self, result: _Result, /) -> None:

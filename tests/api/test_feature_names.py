@@ -13,10 +13,10 @@ def weights(client: httpx.Client, model: str, *events: dict[str, Any]) -> dict[s
         answer = client.post(f"{model}/learn", json={"x": x, "y": True})
         assert answer.status_code == 200, answer.text
     at_least = answer.json()["position"]
-    shown: dict[str, float] = client.get(f"{model}/weights", params={"at_least": at_least}).json()[
+    found: dict[str, float] = client.get(f"{model}/weights", params={"at_least": at_least}).json()[
         "weights"
     ]
-    return shown
+    return found
 
 
 def test_one_hot_names_collide_as_in_river_unless_a_separator_is_given(
@@ -25,8 +25,8 @@ def test_one_hot_names_collide_as_in_river_unless_a_separator_is_given(
     event = {"a": "x_y", "a_x": "y"}
     rivers = new_model(pipeline=[{"type": "OneHotEncoder"}])
     assert weights(client, rivers, event) == {"a_x_y": 1.0}
-    told = client.post(f"{rivers}/explain", json={"x": event}).json()
-    assert "a_x_y" in str(told)
+    explained = client.post(f"{rivers}/explain", json={"x": event}).json()
+    assert "a_x_y" in str(explained)
     ours = new_model(pipeline=[{"type": "OneHotEncoder", "separator": "="}])
     assert weights(client, ours, event) == {"a=x_y": 1.0, "a_x=y": 1.0}
 
@@ -37,8 +37,8 @@ def test_a_spec_with_the_default_separator_is_the_one_without(
     learner = {"type": "perceptron"}
     steps: list[dict[str, Any]] = [{"type": "OneHotEncoder"}, {"type": "PolynomialExtender"}]
     model = new_model(pipeline=steps)
-    said = [{**steps[0], "separator": "_"}, {**steps[1], "separator": "*"}]
-    assert client.put(model, json={"learner": learner, "pipeline": said}).status_code == 200
+    named_steps = [{**steps[0], "separator": "_"}, {**steps[1], "separator": "*"}]
+    assert client.put(model, json={"learner": learner, "pipeline": named_steps}).status_code == 200
     other = [{**steps[0], "separator": "="}, steps[1]]
     assert client.put(model, json={"learner": learner, "pipeline": other}).status_code == 409
 

@@ -90,8 +90,8 @@ class OpenAPIPythonClient:
             capture_output=True,
             text=True,
         )
-        self.told = done.stdout + done.stderr
-        assert done.returncode == 0, self.told
+        self.output = done.stdout + done.stderr
+        assert done.returncode == 0, self.output
         imported(folder, "hinged_opc")
         self.models: Any = importlib.import_module("hinged_opc.models")
         self.client = importlib.import_module("hinged_opc").Client(base_url=url)
@@ -121,9 +121,9 @@ def first(
 
 
 def test_openapi_python_client_leaves_out_nothing_but_lines(first: OpenAPIPythonClient) -> None:
-    assert "Unable to process schema" not in first.told
-    assert "Endpoint will not be generated" not in first.told
-    for warning in first.told.split("WARNING parsing ")[1:]:
+    assert "Unable to process schema" not in first.output
+    assert "Endpoint will not be generated" not in first.output
+    for warning in first.output.split("WARNING parsing ")[1:]:
         assert "Unsupported content type application/" in warning
         kind = warning.split("Unsupported content type application/")[1].split()[0]
         assert kind in ("x-ndjson", "ndjson", "jsonl", "x-jsonl", "jsonlines")
@@ -134,11 +134,11 @@ def test_openapi_python_client_creates_lists_and_shows(first: OpenAPIPythonClien
     for name, spec in made.items():
         listed = first.put(name, spec)
         assert isinstance(listed, first.models.ModelListed), listed
-        shown = first.call("models.get_model", name)
-        assert isinstance(shown, first.models.ModelInfo), shown
-        assert (shown.name, shown.events) == (name, 0)
-        assert shown.spec.to_dict()["learner"]["type"] == spec["learner"]["type"]
-        again = first.put(name, shown.spec.to_dict())
+        info = first.call("models.get_model", name)
+        assert isinstance(info, first.models.ModelInfo), info
+        assert (info.name, info.events) == (name, 0)
+        assert info.spec.to_dict()["learner"]["type"] == spec["learner"]["type"]
+        again = first.put(name, info.spec.to_dict())
         assert again.to_dict() == listed.to_dict(), "what it shows is not what was sent"
     found = first.call("models.list_models")
     assert set(made) <= {listed.name for listed in found}
@@ -239,10 +239,10 @@ def test_openapi_generator_creates_lists_and_shows(second: OpenAPIGenerator) -> 
     made = {f"generated-{next(names)}": spec for spec in SPECS}
     for name, spec in made.items():
         listed = second.put(name, spec)
-        shown = second.models.get_model(name)
-        assert (shown.name, shown.events) == (name, 0)
-        assert json.loads(shown.spec.to_json())["learner"]["type"] == spec["learner"]["type"]
-        assert second.put(name, shown.spec.to_dict()).to_json() == listed.to_json()
+        info = second.models.get_model(name)
+        assert (info.name, info.events) == (name, 0)
+        assert json.loads(info.spec.to_json())["learner"]["type"] == spec["learner"]["type"]
+        assert second.put(name, info.spec.to_dict()).to_json() == listed.to_json()
     found = second.models.list_models()
     assert set(made) <= {listed.name for listed in found}
 

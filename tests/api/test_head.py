@@ -164,9 +164,9 @@ def test_a_head_needs_the_key_of_its_get(own_server: RedisServer) -> None:
             got, head = client.get(path), client.head(path)
             assert head.status_code == got.status_code == (200 if free else 401), path
             assert head.content == b""
-        for shown, path in ((key, MODEL), (key, "/v1/models/ham"), (key, "/metrics"),
+        for token, path in ((key, MODEL), (key, "/v1/models/ham"), (key, "/metrics"),
                             (key, "/v1/models"), (teacher, MODEL)):  # fmt: skip
-            headers = {"authorization": f"Bearer {shown}"}
+            headers = {"authorization": f"Bearer {token}"}
             got, head = client.get(path, headers=headers), client.head(path, headers=headers)
             assert (head.status_code, head.content) == (got.status_code, b""), path
             assert head.status_code in (200, 403, 404), path

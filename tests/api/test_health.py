@@ -169,8 +169,8 @@ def test_serving_from_a_wrong_redis_ends_at_once_in_plain_words(tmp_path: Path) 
         ended = run_hinged("serve", "--port", "0", HINGED_REDIS_URL=server.url)
     finally:
         server.kill()
-    said = ended.out + ended.err
-    assert ended.code == 1, said
-    assert "maxmemory-policy allkeys-lru" in said
-    assert "set it to noeviction" in said
-    assert "Traceback" not in said
+    output = ended.out + ended.err
+    assert ended.code == 1, output
+    assert "maxmemory-policy allkeys-lru" in output
+    assert "set it to noeviction" in output
+    assert "Traceback" not in output

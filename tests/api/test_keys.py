@@ -19,16 +19,16 @@ EVENT = {"x": {"a": 1}, "y": True}
 
 
 def made(*keys: tuple[str, tuple[Scope, ...], tuple[str, ...]]) -> tuple[dict[str, str], str]:
-    shown, records = {}, []
+    keys_by_name, records = {}, []
     for name, scopes, models in keys:
-        shown[name], record = new_key(name, scopes, models)
+        keys_by_name[name], record = new_key(name, scopes, models)
         records.append(record.model_dump(mode="json"))
-    return shown, json.dumps(records)
+    return keys_by_name, json.dumps(records)
 
 
 @pytest.fixture
 def guarded(own_server: RedisServer) -> Iterator[dict[str, httpx.Client]]:
-    shown, records = made(
+    keys_by_name, records = made(
         ("root", ("predict", "learn", "admin"), ("*",)),
         ("reader", ("predict",), ("spam*",)),
         ("teacher", ("learn",), ("spam",)),
@@ -37,7 +37,7 @@ def guarded(own_server: RedisServer) -> Iterator[dict[str, httpx.Client]]:
     settings: dict[str, Any] = {"keys": records}
     with Service(own_server.url, **settings) as service, service.client() as keyless:
         clients = {"keyless": keyless}
-        for name, key in shown.items():
+        for name, key in keys_by_name.items():
             clients[name] = service.client()
             clients[name].headers["authorization"] = f"Bearer {key}"
         assert clients["root"].put("/v1/models/spam", json=SPEC).status_code == 201
@@ -132,13 +132,13 @@ def test_every_answer_says_what_it_is_and_is_not_kept(guarded: dict[str, httpx.C
 
 
 def test_the_stored_form_of_a_key_does_not_hold_it(tmp_path: Path) -> None:
-    shown, records = made(("one", ("predict",), ("*",)))
-    assert shown["one"].rpartition("_")[2] not in records
+    keys_by_name, records = made(("one", ("predict",), ("*",)))
+    assert keys_by_name["one"].rpartition("_")[2] not in records
     file = tmp_path / "keys.json"
     file.write_text(records)
     keys = Keys.load(file, None)
     assert keys is not None
-    assert keys.identify(f"bearer {shown['one']}".encode()).name == "one"
+    assert keys.identify(f"bearer {keys_by_name['one']}".encode()).name == "one"
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[{}]", "[1]", '[{"name":"a b"}]'])

@@ -259,9 +259,9 @@ def check_through_http(
                 assert account[field] == getattr(learner.accounting, field), field
             if hasattr(plain, "classes"):  # in the order seen, which decides ties
                 assert account["classes"] == learner.classes
-            shown = client.get(f"{path}/weights").json()
-            del shown["position"]
-            assert shown == weights_of(plain)
+            info = client.get(f"{path}/weights").json()
+            del info["position"]
+            assert info == weights_of(plain)
             for x, _ in events[:20]:
                 answer = client.post(f"{path}/predict", json={"x": x}).json()
                 assert answer["y"] == learner.predict_one(x)
@@ -372,9 +372,9 @@ def test_a_third_class_of_auto_after_a_snapshot_is_there_after_a_restart(
                     learner.predict_one(x),
                     learner.score_one(x),
                 )
-            shown = client.get(path).json()
-            assert shown["classes"] == learner.classes
-            assert shown["bytes"] == learner.stored_bytes()
+            info = client.get(path).json()
+            assert info["classes"] == learner.classes
+            assert info["bytes"] == learner.stored_bytes()
     finally:
         third.stop()
 
@@ -482,8 +482,8 @@ def test_calibrated_probabilities_are_those_of_the_labels(
     assert loss < min(before["rolling_log_loss_1000"] + 0.005, math.log(2.0))
     assert sum(one["events"] for one in after["reliability"]) >= 1_499
     question = {"x": {"a": 1.0, "b": -1.0}}
-    said = client.post(f"{path}/predict", json=question).json()
-    assert said["score"] == client.post(f"{plain}/predict", json=question).json()["score"]
+    predicted = client.post(f"{path}/predict", json=question).json()
+    assert predicted["score"] == client.post(f"{plain}/predict", json=question).json()["score"]
     client.post(f"{path}/checkpoints", json={"name": "then"}).raise_for_status()
     document = client.get(f"{path}/checkpoints/then/export").content
     again = f"{path}-again"
@@ -494,7 +494,7 @@ def test_calibrated_probabilities_are_those_of_the_labels(
         assert answers[0]["proba"] == answers[1]["proba"]
     client.post(f"{path}/freeze").raise_for_status()
     client.post(f"{path}/learn", json=events[:50]).raise_for_status()
-    assert client.post(f"{path}/predict", json=question).json()["proba"] == said["proba"]
+    assert client.post(f"{path}/predict", json=question).json()["proba"] == predicted["proba"]
 
 
 @pytest.mark.parametrize("kind", ["perceptron", "arow", "hedge"])
@@ -554,8 +554,8 @@ def test_one_class_can_be_looked_at(client: httpx.Client, new_model: NewModel) -
     path = new_model(learner={"type": "multiclass_perceptron"}, labels="integers")
     for y in (7, 8):
         learn(client, path, y)
-    shown = client.get(f"{path}/weights", params={"class": "8"}).json()
-    assert shown["classes"] == {"8": {"weights": {"a": 1.0}, "intercept": 1.0}}
+    info = client.get(f"{path}/weights", params={"class": "8"}).json()
+    assert info["classes"] == {"8": {"weights": {"a": 1.0}, "intercept": 1.0}}
     assert client.get(f"{path}/weights", params={"class": "9"}).status_code == 404
 
 

@@ -45,18 +45,18 @@ def test_a_lost_part_of_a_stream(
             assert answer.json()["score"] == 2.0, "from memory"
             late = {"id": "p", "x": {"a": 1}}
             if part == "meta":
-                told = refusal(lambda: client.post(f"{MODEL}/predict", json=late))
-                assert "Redis lost the meta" in told
+                detail = refusal(lambda: client.post(f"{MODEL}/predict", json=late))
+                assert "Redis lost the meta" in detail
             else:
                 client.post(f"{MODEL}/predict", json=late)
-            told = refusal(lambda: client.post(f"{MODEL}/learn", json=EVENT))
-            assert f"Redis lost the {part}" in told
+            detail = refusal(lambda: client.post(f"{MODEL}/learn", json=EVENT))
+            assert f"Redis lost the {part}" in detail
             assert f"Redis lost the {part}" in refusal(lambda: client.post(f"{MODEL}/reset"))
     if not loaded:
         own_db.delete(key)
     with serving(own_server.url, **PATIENT) as client:
-        told = refusal(lambda: client.post(f"{MODEL}/learn", json=EVENT))
-        assert f"Redis lost the {part}" in told
+        detail = refusal(lambda: client.post(f"{MODEL}/learn", json=EVENT))
+        assert f"Redis lost the {part}" in detail
         beside = SPEC | {"stream": "m"}
         refused = client.put("/v1/models/beside", json=beside)
         assert refused.status_code in (409, 503), "no other model begins the stream again"

@@ -40,9 +40,9 @@ def test_new_names_beyond_the_bytes_are_refused_and_known_ones_learned(
     assert client.post(f"{model}/predict", json={"x": names(0, 99)}).status_code == 200
     assert taken(client, model) == (2, 0, 31 * 130, 4_096)
     name = model.rpartition("/")[2]
-    shown = client.get("/metrics").text
-    assert f'hinged_model_bytes{{model="{name}"}} 4030.0' in shown
-    assert f'hinged_model_max_bytes{{model="{name}"}} 4096.0' in shown
+    exposed = client.get("/metrics").text
+    assert f'hinged_model_bytes{{model="{name}"}} 4030.0' in exposed
+    assert f'hinged_model_max_bytes{{model="{name}"}} 4096.0' in exposed
 
 
 @pytest.mark.parametrize(

@@ -42,8 +42,8 @@ def test_odd_feature_names_stay_distinct_and_unchanged_after_a_restart(
         asked = [{"x": {name: 1.0}} for name in NAMES]
         answers = client.post("/v1/models/odd/predict", json=asked).json()
         assert [a["score"] - 1.0 for a in answers] == list(expected.values())
-    told = [r for r in caplog.records if "server_watch" not in r.name]  # the server's version
-    assert told == []  # read from the snapshot, not learned again from the log
+    logged = [r for r in caplog.records if "server_watch" not in r.name]  # the server's version
+    assert logged == []  # read from the snapshot, not learned again from the log
 
 
 def test_an_escape_in_a_name_is_the_character_it_stands_for(

@@ -95,9 +95,9 @@ def fits(document: dict[str, Any], schema: dict[str, Any], value: Any) -> bool:
 
 
 def _object_fits(document: dict[str, Any], schema: dict[str, Any], value: dict[str, Any]) -> bool:
-    known, extra = schema.get("properties", {}), schema.get("additionalProperties", {})
+    properties, extra = schema.get("properties", {}), schema.get("additionalProperties", {})
     for name, part in value.items():
-        expected = known.get(name, extra)
+        expected = properties.get(name, extra)
         if expected is False or (expected is not True and not fits(document, expected, part)):
             return False
     return set(schema.get("required", [])) <= set(value)

@@ -97,9 +97,9 @@ def test_only_the_owner_folds_what_it_learns(pair: list[Side]) -> None:
         assert answer.status_code == 200
         assert answer.content.endswith(b"\n")
         assert answer.headers["x-hinged-owner"]
-        told = answer.json()
-        assert len(told) == len(body) or isinstance(told, dict)
-        last = told[-1] if isinstance(told, list) else told
+        answered = answer.json()
+        assert len(answered) == len(body) or isinstance(answered, dict)
+        last = answered[-1] if isinstance(answered, list) else answered
         assert (here.position(name), there.position(name)) == (before, last["position"])
     asked = here.ask(f"{path}/predict?at_least={last['position']}", {"x": {"a": 1.0}})
     assert asked.json()["y"] is True
@@ -151,8 +151,8 @@ def test_a_name_that_means_another_model_by_now(pair: list[Side]) -> None:
     assert answer.is_success, answer.text
     assert here.ask(f"{path}/learn", EVENT, key=NARROW[0]).status_code == 403
     at = here.ask(f"{path}/learn", EVENT).json()["position"]
-    shown = there.ask(f"/v1/models/{wide}?at_least={at}", method="GET").json()
-    assert shown["events"] == 1
+    info = there.ask(f"/v1/models/{wide}?at_least={at}", method="GET").json()
+    assert info["events"] == 1
 
 
 def test_a_model_created_again(pair: list[Side]) -> None:

@@ -32,7 +32,7 @@ def kept(caller: httpx.Client) -> str:
     return uid
 
 
-class Told(NamedTuple):
+class Answer(NamedTuple):
     """An answer with progress, in its parts."""
 
     lines: list[dict[str, Any]]
@@ -45,7 +45,7 @@ class Told(NamedTuple):
         return list(dict.fromkeys(line["step"] for line in self.lines))
 
 
-def told(answer: httpx.Response) -> Told:
+def read_answer(answer: httpx.Response) -> Answer:
     assert answer.status_code == 200
     assert answer.headers["content-type"] == "application/x-ndjson"
     lines: list[dict[str, Any]] = []
@@ -54,14 +54,14 @@ def told(answer: httpx.Response) -> Told:
         line, _, rest = rest.partition(b"\n")
         document = json.loads(line)
         if "status" in document:
-            return Told(lines, document["status"], document["headers"], rest)
+            return Answer(lines, document["status"], document["headers"], rest)
         assert document.keys() == {"step", "done", "total"}
         assert 0 <= document["done"] <= document["total"]
         lines.append(document)
 
 
 def test_a_checkpoint_tells_how_much_is_written(caller: httpx.Client) -> None:
-    answer = told(caller.post(f"{M}/checkpoints", json={"name": "told"}, headers=LINES))
+    answer = read_answer(caller.post(f"{M}/checkpoints", json={"name": "told"}, headers=LINES))
     assert answer.steps == ["write"]
     assert {line["total"] for line in answer.lines} == {WEIGHTS}
     done = [line["done"] for line in answer.lines]
@@ -76,7 +76,7 @@ def test_an_export_sends_the_same_bytes_behind_its_lines(caller: httpx.Client, k
     plain = caller.get(f"{M}/checkpoints/{kept}/export")
     assert plain.headers["content-type"] == "application/json"
     assert abs(int(plain.headers["x-hinged-bytes"]) / len(plain.content) - 1) < 0.1
-    answer = told(caller.get(f"{M}/checkpoints/{kept}/export", headers=LINES))
+    answer = read_answer(caller.get(f"{M}/checkpoints/{kept}/export", headers=LINES))
     assert answer.steps == ["read"]
     assert answer.headers["x-hinged-bytes"] == plain.headers["x-hinged-bytes"]
     assert (answer.status, answer.body) == (200, plain.content)
@@ -88,11 +88,11 @@ def test_an_import_and_a_restore_tell_their_progress(caller: httpx.Client, kept:
     document = caller.get(f"{M}/checkpoints/{kept}/export").content
     new = f"new-{next(names)}"
     headers = {"content-type": "application/json", **LINES}
-    answer = told(caller.post(f"/v1/models/{new}/import", content=document, headers=headers))
+    answer = read_answer(caller.post(f"/v1/models/{new}/import", content=document, headers=headers))
     assert answer.steps[-1] == "write"  # to check so few is quick
     assert (answer.status, json.loads(answer.body)["name"]) == (201, new)
     assert caller.get(f"/v1/models/{new}").json()["features"] == WEIGHTS
-    answer = told(caller.post(f"{M}/restore", json={"checkpoint": kept}, headers=LINES))
+    answer = read_answer(caller.post(f"{M}/restore", json={"checkpoint": kept}, headers=LINES))
     assert answer.steps == ["read"]
     assert answer.status == 200
     assert json.loads(answer.body)["frozen"] is False
@@ -112,7 +112,7 @@ def test_a_refusal_in_the_middle_is_told_in_the_end(
     caller: httpx.Client, slow: SlowService, kept: str
 ) -> None:
     caller.post(f"{M}/checkpoints", json={"name": "taken"}).raise_for_status()
-    answer = told(caller.post(f"{M}/checkpoints", json={"name": "taken"}, headers=LINES))
+    answer = read_answer(caller.post(f"{M}/checkpoints", json={"name": "taken"}, headers=LINES))
     assert answer.lines
     assert (answer.status, answer.headers["content-type"]) == (409, "application/problem+json")
     problem = json.loads(answer.body)
@@ -121,7 +121,7 @@ def test_a_refusal_in_the_middle_is_told_in_the_end(
     assert re.search(counted, caller.get("/metrics").text)
     weights = f"hinged:{{m}}:checkpoint:{kept}:weights"
     assert slow.db.hdel(weights, "a name that takes some room 7") == 1
-    answer = told(caller.get(f"{M}/checkpoints/{kept}/export", headers=LINES))
+    answer = read_answer(caller.get(f"{M}/checkpoints/{kept}/export", headers=LINES))
     assert answer.lines
     assert (answer.status, json.loads(answer.body)["status"]) == (503, 503)
     plain = caller.get(f"{M}/checkpoints/{kept}/export")
@@ -135,7 +135,7 @@ def test_a_failure_in_the_middle_is_told_without_its_reason(
         raise LookupError("a secret")
 
     monkeypatch.setattr(checkpoints, "enter", fail)
-    answer = told(caller.post(f"{M}/checkpoints", json={}, headers=LINES))
+    answer = read_answer(caller.post(f"{M}/checkpoints", json={}, headers=LINES))
     assert answer.lines
     assert answer.status == 500
     assert b"a secret" not in answer.body
@@ -158,7 +158,7 @@ def test_a_model_that_is_not_in_memory_tells_how_much_is_loaded(
     headers = {"content-type": "application/json"}
     caller.post(f"/v1/models/{new}/import", content=document, headers=headers).raise_for_status()
     caller.put(f"/v1/aliases/{alias}", json={"model": new}).raise_for_status()
-    answer = told(caller.get(f"/v1/models/{alias}", headers=LINES))
+    answer = read_answer(caller.get(f"/v1/models/{alias}", headers=LINES))
     assert answer.steps == ["load"]
     assert {line["total"] for line in answer.lines} == {WEIGHTS}
     assert (answer.status, json.loads(answer.body)["name"]) == (200, new)
@@ -170,11 +170,11 @@ def test_a_start_from_another_model_and_an_upgrade_tell_their_progress(
 ) -> None:
     new = f"new-{next(names)}"
     spec = {"learner": {"type": "perceptron"}, "start": {"model": "m"}}
-    answer = told(caller.put(f"/v1/models/{new}", json=spec, headers=LINES))
+    answer = read_answer(caller.put(f"/v1/models/{new}", json=spec, headers=LINES))
     assert (answer.steps, answer.status) == (["write"], 201)
     wanted = {"name": f"new-{next(names)}", "checkpoint": kept}
-    answer = told(caller.post(f"{M}/replay", json=wanted, headers=LINES))
+    answer = read_answer(caller.post(f"{M}/replay", json=wanted, headers=LINES))
     assert (answer.steps, answer.status) == (["read"], 201)
     assert json.loads(answer.body)["name"] == wanted["name"]
-    answer = told(caller.post(f"{M}/upgrade", headers=LINES))
+    answer = read_answer(caller.post(f"{M}/upgrade", headers=LINES))
     assert (answer.steps, answer.status) == (["read"], 200)

@@ -23,15 +23,15 @@ LEARN = "/v1/models/m/learn"
 @pytest.fixture
 def clients(own_server: RedisServer) -> Iterator[dict[str, httpx.Client]]:
     """Clients with a key each: five calls a day, two a second, as many as they like."""
-    shown, records = {}, []
+    tokens, records = {}, []
     for name, rate in (("daily", "5/day"), ("quick", "2/second"), ("free", None)):
-        shown[name], record = new_key(name, ALL, ["*"], rate)
+        tokens[name], record = new_key(name, ALL, ["*"], rate)
         records.append(record.model_dump(mode="json"))
     keys: dict[str, Any] = {"keys": json.dumps(records)}
     with Service(own_server.url, **keys) as service:
-        made = {name: service.client() for name in shown}
+        made = {name: service.client() for name in tokens}
         for name, client in made.items():
-            client.headers["authorization"] = f"Bearer {shown[name]}"
+            client.headers["authorization"] = f"Bearer {tokens[name]}"
         assert made["free"].put("/v1/models/m", json=SPEC).status_code == 201
         yield made
         for client in made.values():

@@ -37,9 +37,9 @@ def test_a_foreign_entry_is_told_and_removed(redis_url: str, db: redis.Redis) ->
         assert two.get("/v1/models/m").json()["damaged"] == []
         entry = db.xadd(keys.log, {"events": json.dumps([EVENT]), "skip": "[]"})
         _learn(one)
-        told = two.get("/v1/models/m").json()
-        assert (told["events"], [part["where"] for part in told["damaged"]]) == (2, [entry])
-        assert one.get("/v1/models/m").json()["damaged"] == told["damaged"]
+        info = two.get("/v1/models/m").json()
+        assert (info["events"], [part["where"] for part in info["damaged"]]) == (2, [entry])
+        assert one.get("/v1/models/m").json()["damaged"] == info["damaged"]
         assert "\nhinged_foreign_entries_total 1.0\n" in two.get("/metrics").text
         recent = one.get("/v1/models/m/recent")
         assert (recent.status_code, len(recent.json())) == (200, 2)
@@ -72,9 +72,9 @@ def test_lost_content_is_told_and_passed_over(redis_url: str, db: redis.Redis) -
             assert done == {"removed": [], "passed_over": [lost], "records": []}
             _learn(one)
             for client in (one, two):
-                told = client.get("/v1/models/m", params={"at_least": _end(db)}).json()
-                assert told["events"] == 3  # of four, one is lost
-                assert [part["where"] for part in told["damaged"]] == [lost]
+                info = client.get("/v1/models/m", params={"at_least": _end(db)}).json()
+                assert info["events"] == 3  # of four, one is lost
+                assert [part["where"] for part in info["damaged"]] == [lost]
 
 
 def _end(db: redis.Redis) -> str:
@@ -98,18 +98,18 @@ async def test_the_client_and_the_command_line_go_on_from_a_checkpoint(
         db.delete(StreamKeys(name).model(model_uid(db, name)).state)
     with Service(redis_url) as second, second.client() as one:
         with Client(second.url, retries=Retries(deadline_s=0)) as api:
-            told = one.post("/v1/models/m/predict", json={"x": {}})
-            assert "/v1/models/m/repair?checkpoint=" in check_problem(told, 503)["detail"]
+            info = one.post("/v1/models/m/predict", json={"x": {}})
+            assert "/v1/models/m/repair?checkpoint=" in check_problem(info, 503)["detail"]
             with pytest.raises(NotFound):
                 api.repair("m", "none")
             done = api.repair("m", "kept")
             assert (done.removed, done.passed_over) == ((), ())
         async with AsyncClient(second.url) as also:
             assert await also.repair("n", checkpoint="kept") == done
-        said = run_hinged("repair", "o", "--checkpoint", "kept", HINGED_URL=second.url)
-        assert said.out == "The model o continues from the checkpoint kept.\n", said
+        repaired = run_hinged("repair", "o", "--checkpoint", "kept", HINGED_URL=second.url)
+        assert repaired.out == "The model o continues from the checkpoint kept.\n", repaired
         for name in names:
-            told = one.get(f"/v1/models/{name}").json()
-            assert (told["events"], told["mistakes"]) == (1, 1)
+            info = one.get(f"/v1/models/{name}").json()
+            assert (info["events"], info["mistakes"]) == (1, 1)
             one.post(f"/v1/models/{name}/learn", json=EVENT).raise_for_status()
             assert one.get(f"/v1/models/{name}").json()["events"] == 2

@@ -55,9 +55,9 @@ def test_every_door_makes_the_model_that_the_library_makes(
         assert weights == here["PassiveAggressive"].weights
         answer = client.post(f"{path}/predict", json={"x": question}).json()
         assert answer["proba"]["true"] == here.predict_proba_one(question)[True]
-        told = client.post(f"{path}/explain", json={"x": question}).json()
-        assert set(told["contributions"]) == set(question)
-        total = told["intercept"] + sum(told["contributions"].values())
+        explained = client.post(f"{path}/explain", json={"x": question}).json()
+        assert set(explained["contributions"]) == set(question)
+        total = explained["intercept"] + sum(explained["contributions"].values())
         assert total == pytest.approx(answer["score"], rel=1e-12)
         accuracies.add(client.get(path).json()["metrics"]["accuracy"])
     assert len(accuracies) == 1
@@ -102,11 +102,11 @@ def test_scaled_first_then_curved(client: httpx.Client, new_model: NewModel) -> 
         assert client.get(f"{one}/weights").json()["weights"] == here["AROW"].weights
         answer = client.post(f"{one}/predict", json={"x": question}).json()
         assert answer["proba"]["true"] == here.predict_proba_one(question)[True]
-    told = client.post(f"{path}/explain", json={"x": question}).json()
-    assert set(told["contributions"]) == {f"cos_{j}" for j in range(20)}
-    assert set(told["features"]) == set(question)
-    total = told["intercept"] + sum(told["features"].values())
-    assert total == pytest.approx(told["score"], rel=1e-9)
+    explained = client.post(f"{path}/explain", json={"x": question}).json()
+    assert set(explained["contributions"]) == {f"cos_{j}" for j in range(20)}
+    assert set(explained["features"]) == set(question)
+    total = explained["intercept"] + sum(explained["features"].values())
+    assert total == pytest.approx(explained["score"], rel=1e-9)
 
 
 @pytest.mark.parametrize("scale", ["standard", True, {}])

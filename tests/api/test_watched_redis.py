@@ -36,8 +36,8 @@ def test_a_policy_that_evicts_the_log_is_told_at_once(
         assert policy in fault["reason"]
         assert "noeviction" in fault["reason"]
         client.get("/readyz")
-        told = [r for r in caplog.records if policy in r.getMessage()]
-        assert [r.levelno for r in told] == [logging.ERROR]
+        logged = [r for r in caplog.records if policy in r.getMessage()]
+        assert [r.levelno for r in logged] == [logging.ERROR]
         assert gauge(client, "hinged_redis_evicts") == 1
         own_db.config_set("maxmemory-policy", "volatile-lru")
         assert client.get("/readyz").status_code == 200

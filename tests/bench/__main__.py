@@ -132,35 +132,37 @@ def main() -> None:
         help="measure nothing: print the tables of --json, of RESULTS.json if left out",
     )
     parser.add_argument("parts", nargs="*", metavar="part", help=f"any of {', '.join(PARTS)}; all")
-    given = parser.parse_args()
-    if given.keep and given.quick:
+    options = parser.parse_args()
+    if options.keep and options.quick:
         parser.error("--keep is for whole runs of a part: leave --quick out")
-    if unknown := set(given.parts) - PARTS.keys():
+    if unknown := set(options.parts) - PARTS.keys():
         parser.error(f"there is no part {', '.join(sorted(unknown))}")
-    parts = {name: part for name, part in PARTS.items() if not given.parts or name in given.parts}
+    parts = {
+        name: part for name, part in PARTS.items() if not options.parts or name in options.parts
+    }
     old: results.Results | None = None
     try:
-        if given.show:
-            _show(results.read(given.json or RESULTS), parts)
+        if options.show:
+            _show(results.read(options.json or RESULTS), parts)
             return
-        if given.compare is not None:
-            old = results.read(given.compare)
+        if options.compare is not None:
+            old = results.read(options.compare)
     except (OSError, ValueError) as error:
         parser.error(str(error))
     new: results.Results = {}
     for name, part in parts.items():
         print(f"… {part.title}", flush=True)
-        sizes = part.quick if given.quick else part.whole
+        sizes = part.quick if options.quick else part.whole
         with tempfile.TemporaryDirectory() as folder:
             machine = _machine()
             rows = part.measure(*() if part.in_process else (Path(folder),), *sizes)
         new[part.title] = results.Section(machine, rows)
         print(_table(name, rows), flush=True)
-        if given.keep:  # part by part: a whole run takes long
+        if options.keep:  # part by part: a whole run takes long
             results.write(RESULTS, results.read(RESULTS) | {part.title: new[part.title]})
     print(_machine())
-    if given.json is not None:
-        results.write(given.json, new)
+    if options.json is not None:
+        results.write(options.json, new)
     if old is not None:
         slower = results.changes(old, new)
         print("\n".join(slower) or "Nothing became worse beyond what rounds differ by.")
@@ -216,8 +218,8 @@ def _processor() -> str:
 
 
 def _server_version(path: str) -> str:
-    said = subprocess.run([path, "--version"], capture_output=True, text=True, check=True).stdout
-    words = [word for word in said.split() if not word.startswith(("sha=", "build=", "malloc="))]
+    output = subprocess.run([path, "--version"], capture_output=True, text=True, check=True).stdout
+    words = [word for word in output.split() if not word.startswith(("sha=", "build=", "malloc="))]
     return " ".join(words)
 
 

@@ -156,7 +156,7 @@ def main() -> None:
     """Print the calls of each request by file."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--functions", action="store_true", help="show the functions of each file")
-    shown = parser.parse_args()
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         store = RedisServer(Path(folder))
         store.start()
@@ -170,7 +170,7 @@ def main() -> None:
         print(f"  with the connection: {count(calls)} in {len(files)}")
         for file, times in files.most_common():
             print(f"{times:5}  {file}")
-            if shown.functions:
+            if options.functions:
                 for (where, function), often in calls.most_common():
                     if where == file:
                         print(f"{often:12}  {function}")

@@ -186,13 +186,13 @@ def ingest_s(models: RedisServer, model: str, made: Made, source: Bring) -> tupl
         return more
 
     target = Target(model, models.url, learner="perceptron", as_json=True)
-    said, told = io.StringIO(), io.StringIO()
-    with _signals_kept(), contextlib.redirect_stdout(said), contextlib.redirect_stderr(told):
+    stdout, stderr = io.StringIO(), io.StringIO()
+    with _signals_kept(), contextlib.redirect_stdout(stdout), contextlib.redirect_stderr(stderr):
         code = run(target, bring, "Stopped.")
     if code > 128:
         raise KeyboardInterrupt
-    if code or json.loads(said.getvalue())["learned"] != made.count:
-        raise RuntimeError(f"not all was learned: {said.getvalue()}{told.getvalue()}")
+    if code or json.loads(stdout.getvalue())["learned"] != made.count:
+        raise RuntimeError(f"not all was learned: {stdout.getvalue()}{stderr.getvalue()}")
     return times[0]
 
 

@@ -17,11 +17,11 @@ Event = dict[str, Any]
 def made_events(count: int, names: int = FEATURES, seed: int = 1) -> list[Event]:
     """Return events of 30 features out of `names`, the label linear in them, 5 % wrong."""
     rng = random.Random(seed)
-    known = [sys.intern(f"feature_{i}") for i in range(names)]
-    truth = {name: rng.gauss(0, 1) for name in known}
+    all_names = [sys.intern(f"feature_{i}") for i in range(names)]
+    truth = {name: rng.gauss(0, 1) for name in all_names}
     events: list[Event] = []
     for _ in range(count):
-        present = known if names == FEATURES else rng.sample(known, FEATURES)
+        present = all_names if names == FEATURES else rng.sample(all_names, FEATURES)
         x = {name: round(rng.gauss(0, 1), 6) for name in present}
         y = sum(truth[name] * value for name, value in x.items()) > 0
         events.append({"x": x, "y": y is not (rng.random() < 0.05)})

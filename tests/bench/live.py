@@ -37,7 +37,7 @@ def _with(folder: Path, workers: int, rounds: int, seconds: int) -> list[Row]:
         servers = [Server(SERVICE, HINGED_REDIS_URL=redis.url) for _ in range(workers)]
         rate: dict[bool, list[float]] = defaultdict(list)
         cpu: dict[bool, list[float]] = defaultdict(list)
-        told: list[float] = []
+        speeds: list[float] = []
         with running(*servers):
             create_model(servers[0])
             for number in range(rounds + 1):
@@ -51,7 +51,7 @@ def _with(folder: Path, workers: int, rounds: int, seconds: int) -> list[Row]:
                     rate[watched].append(measured)
                     cpu[watched].append(used_s / (measured * seconds) * 1e6)
                     if watched:
-                        told.append(received.value / seconds / READERS / 1e3)
+                        speeds.append(received.value / seconds / READERS / 1e3)
     name = f"learn, {workers} worker{'s' if workers > 1 else ''}"
     return [
         Row(
@@ -63,7 +63,7 @@ def _with(folder: Path, workers: int, rounds: int, seconds: int) -> list[Row]:
         Row(f"{name}: watched", rate[True], "learns/s"),
         Row(f"{name}: by nobody: processor of the workers", cpu[False], "µs/learn"),
         Row(f"{name}: watched: processor of the workers", cpu[True], "µs/learn"),
-        Row(f"{name}: told to each who watches", told, "kB/s"),
+        Row(f"{name}: told to each who watches", speeds, "kB/s"),
     ]
 
 

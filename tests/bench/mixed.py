@@ -54,7 +54,7 @@ class _Connection:
         self.socket.sendall(request)
 
     def is_answered(self) -> bool:
-        """Take what came; tell whether the answer is whole."""
+        """Take what came; return whether the answer is whole."""
         self._received += self.socket.recv(2**16)
         head, found, body = self._received.partition(b"\r\n\r\n")
         if not found:

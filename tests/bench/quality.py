@@ -172,10 +172,10 @@ def grid(rows: list[Row]) -> str:
         if row.unit == RIGHT:
             stream, _, name = row.name.partition(": ")
             cells.setdefault(stream, {})[name] = row.values[0]
-    shown = ("Auto", "Hedge", "AROW", "River ARF", "River KNN")
-    lines = [f"| stream | {' | '.join(shown)} |", "|---" * (len(shown) + 1) + "|"]
+    learners = ("Auto", "Hedge", "AROW", "River ARF", "River KNN")
+    lines = [f"| stream | {' | '.join(learners)} |", "|---" * (len(learners) + 1) + "|"]
     for stream, of in cells.items():
-        numbers = (f"{of[name]:.2f}" if name in of else "" for name in shown)
+        numbers = (f"{of[name]:.2f}" if name in of else "" for name in learners)
         lines.append(f"| {stream} | {' | '.join(numbers)} |")
     ranks = sorted((r for r in rows if r.unit == RANK), key=lambda row: row.values[0])
     lines += ["", *(f"- {row.name}: {row.values[0]:.1f}" for row in ranks)]

@@ -127,8 +127,8 @@ def _many_beside_few(folder: Path, count: int, rounds: int, seconds: int) -> lis
 def scripts_run(redis: RedisServer) -> int:
     """Return how many scripts the server has run."""
     with redis.client() as client:
-        told: Any = client.info("commandstats")
-    return sum(told.get(f"cmdstat_{name}", {"calls": 0})["calls"] for name in ("eval", "evalsha"))
+        stats: Any = client.info("commandstats")
+    return sum(stats.get(f"cmdstat_{name}", {"calls": 0})["calls"] for name in ("eval", "evalsha"))
 
 
 def _models(folder: Path, count: int, replicas: int, rounds: int, seconds: int) -> list[Row]:

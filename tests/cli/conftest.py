@@ -57,18 +57,18 @@ def at_a_terminal(
     ours, theirs = pty.openpty()
     environment = environ(service) | {"TERM": "xterm", "LINES": "20"}
     command = [sys.executable, "-m", "hinged_service.cli", *words]
-    given: dict[str, Any] = {"stdin": theirs, "stdout": theirs, "stderr": theirs} | streams
-    with subprocess.Popen(command, env=environment, **given) as process:
+    pipes: dict[str, Any] = {"stdin": theirs, "stdout": theirs, "stderr": theirs} | streams
+    with subprocess.Popen(command, env=environment, **pipes) as process:
         os.close(theirs)
-        shown, stopped = "", False
+        screen, stopped = "", False
         with suppress(OSError):  # the other end is closed
             while part := os.read(ours, 65_536):
-                shown += part.decode()
-                if not stopped and stop(shown):
+                screen += part.decode()
+                if not stopped and stop(screen):
                     stopped = True
                     process.send_signal(signal.SIGINT)
     os.close(ours)
-    return process.returncode, shown
+    return process.returncode, screen
 
 
 @pytest.fixture

@@ -77,13 +77,13 @@ def test_accuracy_is_one_number_at_every_door(
     file = tmp_path / "events.ndjson"
     file.write_text(lines)
     ingest = "ingest", "file", str(file), "--model", named["file"], "--json"
-    told = json.loads(run(*ingest, HINGED_REDIS_URL=service.settings.redis_url).out)
-    for found in (summary, told):
+    read_back = json.loads(run(*ingest, HINGED_REDIS_URL=service.settings.redis_url).out)
+    for found in (summary, read_back):
         assert found["learned"] == len(events)
         assert (found["judged"], found["mistakes"]) == (judged, mistakes)
         assert found["accuracy"] == accuracy
-    said = run("learn", named["verb"], stdin=lines).out
-    assert f"{1 - mistakes / judged:.2%}" in said
+    output = run("learn", named["verb"], stdin=lines).out
+    assert f"{1 - mistakes / judged:.2%}" in output
 
     for model in named.values():
         whole = up_to_date(service.settings.redis_url, model)
@@ -165,7 +165,7 @@ def test_overflows_are_told_at_every_door(client: httpx.Client, run: Run, name: 
     assert "78" in run("show", name).out
     with client.stream("GET", f"{path}/live") as feed:
         lines = (line for line in feed.iter_lines() if line.startswith("data:"))
-        told = next(
+        read_back = next(
             one for one in map(json.loads, (line[5:] for line in lines)) if "updates" in one
         )
-    assert (told["updates"], told["overflows"]) == (322, 78)
+    assert (read_back["updates"], read_back["overflows"]) == (322, 78)

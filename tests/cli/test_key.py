@@ -20,9 +20,9 @@ def run(*arguments: str) -> tuple[int, str]:
 
 def test_a_key_is_shown_once_and_known_afterwards(tmp_path: Path) -> None:
     file = tmp_path / "keys.json"
-    code, shown = run("web", "--scope", "predict", "--model", "spam*", "--file", str(file))
+    code, printed = run("web", "--scope", "predict", "--model", "spam*", "--file", str(file))
     assert code == 0
-    key = shown.splitlines()[0].rpartition(" ")[2]
+    key = printed.splitlines()[0].rpartition(" ")[2]
     assert key.rpartition("_")[2] not in file.read_text()
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert run("teacher", "--scope", "learn", "--scope", "admin", "--file", str(file))[0] == 0
@@ -49,9 +49,9 @@ def test_a_file_of_keys_may_begin_with_a_mark(tmp_path: Path) -> None:
     [(["a b"], "not a valid name"), (["a", "--scope", "root"], "is not a scope"), ([], "")],
 )
 def test_bad_arguments_for_a_key_are_refused(arguments: list[str], message: str) -> None:
-    code, shown = run(*arguments)
+    code, printed = run(*arguments)
     assert code == 2
-    assert message in shown
+    assert message in printed
 
 
 def test_no_key_is_shown_that_cannot_be_kept(tmp_path: Path) -> None:

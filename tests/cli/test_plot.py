@@ -39,21 +39,21 @@ def test_each_picture_is_drawn(run: Run, service: Service, name: str, tmp_path: 
         client.create_model(many, {"learner": {"type": "multiclass_perceptron"}})
         list(client.learn_many(many, [Event({"a": 1.0}, "p"), Event({"b": 1.0}, "q")]))
 
-        told = {
+        expected = {
             What.ACCURACY: ("events learned", "accuracy, %", "newest events (rolling)", "freeze"),
             What.WEIGHTS: ("a", "$b$", "weight (intercept"),
             What.BOUND: ("updates", "bound: general", "bound: hinge"),
             What.CALIBRATION: (f"Reliability of {name}, uncalibrated", "share that came true"),
         }
         session = Session(client, Output.TABLE)
-        for what, texts in told.items():
+        for what, texts in expected.items():
             file = tmp_path / f"{what}.svg"
             with pytest.MonkeyPatch.context() as patch:
                 patch.setitem(matplotlib.rcParams, "svg.fonttype", "none")
                 plot(session, name, file, what)
-            shown = " ".join(t for t in ET.parse(file).getroot().itertext())
+            drawn = " ".join(t for t in ET.parse(file).getroot().itertext())
             for text in texts:
-                assert text in shown, (what, text)
+                assert text in drawn, (what, text)
         plot(session, many, tmp_path / "many.png", What.WEIGHTS)
     assert (tmp_path / "many.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
     done = run("plot", name, "--out", str(tmp_path / "one.png"), "--json").json()

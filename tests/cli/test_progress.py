@@ -13,10 +13,10 @@ def test_a_terminal_sees_the_steps_with_rate_and_time_left(
     slow: SlowService, tmp_path: Path
 ) -> None:
     slow.proxy.delay_s = 0.02  # two seconds and more for each step
-    code, shown = at_a_terminal(
+    code, screen = at_a_terminal(
         slow.service, ["export", "m", str(tmp_path / "m.json")], lambda _: False
     )
-    plain = re.sub(r"\x1b\[[\d;?]*[a-zA-Z]", "", shown)
+    plain = re.sub(r"\x1b\[[\d;?]*[a-zA-Z]", "", screen)
     assert code == 0
     for step in ("writing", "reading"):
         shape = rf"exporting: {step} .* \d+%  [\d,]+ weights/s +\S+ left: \d:\d\d:\d\d"

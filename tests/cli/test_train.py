@@ -67,8 +67,8 @@ def test_the_model_is_the_mixture_and_learns_on(
     environment = {"RAY_AUTH_MODE": "disabled"}
     done = run("train", name, *written(tmp_path, parts), *words, **environment)
     assert done.code == 0, done
-    told = json.loads(done.out)
-    assert (told["files"], told["events"], told["bad"]) == (3, 90, 0)
+    summary = json.loads(done.out)
+    assert (summary["files"], summary["events"], summary["bad"]) == (3, 90, 0)
     expected = mixture(parts)
     found = client.get(f"/v1/models/{name}/weights?top=100").json()
     assert found["weights"] == dict(expected.weights)

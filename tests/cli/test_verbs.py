@@ -99,8 +99,8 @@ def test_the_same_for_people(run: Run, name: str) -> None:
         "create", name, "--learner", "perceptron", *LABELS
     )
     assert f"{name} perceptron {name} ham, spam" in do("models")
-    said = do("learn", name, "free=1", "--label", "spam", "--id", "m1")
-    assert "Predicted ham, was spam: wrong. The weights changed." in said
+    answer = do("learn", name, "free=1", "--label", "spam", "--id", "m1")
+    assert "Predicted ham, was spam: wrong. The weights changed." in answer
     assert "counted before" in do("learn", name, "free=1", "--label", "spam", "--id", "m1")
     assert "P(ham), uncalibrated 0.119203 P(spam), uncalibrated 0.880797" in do(
         "predict", name, "free=1"
@@ -136,9 +136,9 @@ def test_csv_has_a_head_and_all_digits(run: Run, name: str) -> None:
     assert record("learn", name, "free=1", "--label", "spam")["mistake"] == "false"
     weights = rows("weights", name)
     assert weights == [["feature", "weight"], ['a,"b"\n', "0.1"], ["(intercept)", "1.0"]]
-    shown = record("show", name)
-    assert (shown["events"], shown["accuracy"], shown["stale_s"]) == ("2", "0.5", "")
-    assert json.loads(shown["spec"])["labels"] == ["ham", "spam"]
+    answer = record("show", name)
+    assert (answer["events"], answer["accuracy"], answer["stale_s"]) == ("2", "0.5", "")
+    assert json.loads(answer["spec"])["labels"] == ["ham", "spam"]
     assert record("streams", name)["accuracy"] == "0.5"
     assert [name, "perceptron", name, "ham, spam"] in rows("models")
     found = rows("predict", name, stdin='{"free": 1}\n{"free": 2}\n')
@@ -255,19 +255,19 @@ def test_a_document_through_a_pipe(run: Run, model: str) -> None:
 def test_names_do_not_drive_the_terminal(run: Run, model: str) -> None:
     event = json.dumps({"x": {"\x1b[31mred [bold]é": 1}, "y": True})
     run("learn", model, "--event", event, "--json").json()
-    shown = run("weights", model).out
-    assert "\\x1b[31mred [bold]é" in shown
+    answer = run("weights", model).out
+    assert "\\x1b[31mred [bold]é" in answer
     plain = run("weights", model, PYTHONIOENCODING="ascii")
     assert (plain.code, plain.out.isascii()) == (0, True)
 
 
 @pytest.mark.parametrize("verb", sorted(verbs() - NOT_OURS))
 def test_every_verb_has_help_with_an_example(run: Run, verb: str) -> None:
-    shown = run(verb, "--help")
-    assert shown.code == 0
-    assert f" hinged {verb}" in shown.out.partition("Usage:")[2].partition("\n")[2]
+    answer = run(verb, "--help")
+    assert answer.code == 0
+    assert f" hinged {verb}" in answer.out.partition("Usage:")[2].partition("\n")[2]
     for option in ("--url", "--api-key", "--output", "--json", "HINGED_URL", "HINGED_API_KEY"):
-        assert option in shown.out
+        assert option in answer.out
 
 
 def test_names_are_completed_from_the_service(run: Run, model: str) -> None:

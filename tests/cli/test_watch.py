@@ -50,8 +50,8 @@ def test_top_tells_rate_accuracy_and_status(run: Run, client: Client, name: str)
     assert (busy["accuracy"], busy["rolling"]) == (1 - 1 / busy["events"], 1.0)
     assert (calm["events"], calm["events_per_s"], calm["accuracy"]) == (0, 0, None)
     assert (busy["status"], calm["status"]) == ("live", "frozen")
-    shown = run("top", "--match", f"{name}-calm").out.split()  # no terminal: once
-    assert shown[-9:] == [
+    screen = run("top", "--match", f"{name}-calm").out.split()  # no terminal: once
+    assert screen[-9:] == [
         f"{name}-calm",
         "perceptron",
         "0",
@@ -59,7 +59,7 @@ def test_top_tells_rate_accuracy_and_status(run: Run, client: Client, name: str)
         "-",
         "-",
         "0",
-        shown[-2],
+        screen[-2],
         "frozen",
     ]
 
@@ -67,16 +67,16 @@ def test_top_tells_rate_accuracy_and_status(run: Run, client: Client, name: str)
 def test_top_refreshes_a_terminal_until_it_is_interrupted(
     service: Service, client: Client, model: str
 ) -> None:
-    def learn_and_stop(shown: str) -> bool:
-        if "1 of 1 models" in shown and client.model(model).events == 0:
+    def learn_and_stop(screen: str) -> bool:
+        if "1 of 1 models" in screen and client.model(model).events == 0:
             list(client.learn_many(model, [Event({"a": 1.0}, True)] * 3))
-        return "66.67%" in shown
+        return "66.67%" in screen
 
     words = ["top", "--match", model, "--interval-s", "1"]
-    code, shown = at_a_terminal(service, words, learn_and_stop)
+    code, screen = at_a_terminal(service, words, learn_and_stop)
     assert code == 0
-    assert "Traceback" not in shown
-    assert "\x1b[?1049l" in shown  # the screen is back
+    assert "Traceback" not in screen
+    assert "\x1b[?1049l" in screen  # the screen is back
 
 
 def test_long_work_shows_rate_and_time_left(
@@ -86,11 +86,11 @@ def test_long_work_shows_rate_and_time_left(
     file.write_text('{"x": {"a": 1}, "y": true}\n' * 200_000)
     results = tmp_path / "results.json"
     with file.open("rb") as lines, results.open("wb") as out:
-        code, shown = at_a_terminal(
+        code, screen = at_a_terminal(
             service, ["learn", model, "--json"], lambda _: False, stdin=lines, stdout=out
         )
     assert (code, len(json.loads(results.read_text()))) == (0, 200_000)
-    plain = re.sub(r"\x1b\[[\d;?]*[a-zA-Z]", "", shown)
+    plain = re.sub(r"\x1b\[[\d;?]*[a-zA-Z]", "", screen)
     assert re.search(r"learning .* \d+%  [\d,]+ events/s \S+ left: \d:\d\d:\d\d", plain), plain
 
 
@@ -111,17 +111,19 @@ def test_tail_prints_events_as_they_are_learned(
     time.sleep(0.5)  # its connection cannot be seen
     client.learn(name, {"free": 1.0}, "spam", id="m1")
     client.learn(name, {"free": 2.0}, "spam", w=0.5)
-    told = {form: command.communicate(timeout=30) for form, command in running.items()}
+    outputs = {form: command.communicate(timeout=30) for form, command in running.items()}
     assert [command.returncode for command in running.values()] == [0, 0, 0]
-    assert {err for _, err in told.values()} == {""}
+    assert {err for _, err in outputs.values()} == {""}
 
-    first, second = told["table"][0].splitlines()
+    first, second = outputs["table"][0].splitlines()
     assert first.endswith("wrong  is spam, predicted ham  score 0  loss 1  updated  id m1")
     assert "right  is spam, predicted spam  score 3  loss 0  weight 0.5" in second
-    lines = [json.loads(line) for line in told["json"][0].splitlines()]
+    lines = [json.loads(line) for line in outputs["json"][0].splitlines()]
     outcomes = [line for line in lines if line["event"] == "outcome"]
     assert [(o["y_pred"], o["score"]) for o in outcomes] == [("ham", 0.0), ("spam", 3.0)]
-    rows = [dict(zip(columns, row, strict=True)) for row in csv.reader(told["csv"][0].splitlines())]
+    rows = [
+        dict(zip(columns, row, strict=True)) for row in csv.reader(outputs["csv"][0].splitlines())
+    ]
     assert [(r["id"], r["mistake"], json.loads(r["x"])) for r in rows] == [
         ("m1", "true", {"free": 1.0}),
         (rows[1]["id"], "false", {"free": 2.0}),

@@ -26,10 +26,10 @@ def test_batches_learn_what_single_events_learn(api: Client, new_name: NewName) 
     alone = [api.learn(one, x, y) for x, y in events]
     together = list(api.learn_many(many, events, batch_events=7))
 
-    def shown(outcome: Any) -> tuple[Any, ...]:
+    def fields(outcome: Any) -> tuple[Any, ...]:
         return outcome.y_pred, outcome.score, outcome.mistake, outcome.updated, outcome.hinge_loss
 
-    assert [*map(shown, together)] == [*map(shown, alone)]
+    assert [*map(fields, together)] == [*map(fields, alone)]
     weights = [
         api.weights(name, at_least=last.position)
         for name, last in ((one, alone[-1]), (many, together[-1]))

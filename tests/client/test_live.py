@@ -58,10 +58,16 @@ def test_all_kinds_and_the_end(api: Client, new_name: NewName) -> None:
         assert isinstance(metrics, LiveMetrics)
         assert (metrics.events, metrics.accuracy, metrics.events_per_s) == (0, None, None)
         learned = api.learn(name, {"a": 2}, True, id="e1")
-        told = first(events, LiveOutcome)
+        outcome = first(events, LiveOutcome)
         for field in ("y_pred", "score", "mistake", "updated", "hinge_loss", "position"):
-            assert getattr(told, field) == getattr(learned, field)
-        assert (told.id, told.y, told.w, told.margin, told.x) == ("e1", True, 1.0, 0, {"a": 2.0})
+            assert getattr(outcome, field) == getattr(learned, field)
+        assert (outcome.id, outcome.y, outcome.w, outcome.margin, outcome.x) == (
+            "e1",
+            True,
+            1.0,
+            0,
+            {"a": 2.0},
+        )
         api.freeze(name)
         api.unfreeze(name)
         command = first(events, LiveCommand)
@@ -238,10 +244,10 @@ def test_an_answer_that_is_not_a_feed_is_refused() -> None:
         text = b"event: later\ndata: whatever\n\nevent: sample\ndata: []\n\n"
         return httpx.Response(200, headers={"content-type": "text/event-stream"}, content=text)
 
-    for server, said in ((html, "no text/event-stream"), (strange, "cannot read")):
+    for server, reason in ((html, "no text/event-stream"), (strange, "cannot read")):
         with (
             Client("http://s", transport=httpx.MockTransport(server)) as client,
-            pytest.raises(BadAnswer, match=said),
+            pytest.raises(BadAnswer, match=reason),
         ):
             next(client.events("m"))
 

@@ -21,57 +21,57 @@ def api(slow: SlowService) -> Iterator[Client]:
         yield made
 
 
-def steps(told: list[Progress]) -> list[str]:
+def steps(reports: list[Progress]) -> list[str]:
     """Return the steps in order, after a look at their numbers."""
-    for one, other in itertools.pairwise(told):
+    for one, other in itertools.pairwise(reports):
         assert one.step != other.step or (one.total == other.total and one.done <= other.done)
-    assert all(0 <= one.done <= one.total for one in told)
-    assert all(one.total == WEIGHTS for one in told if one.step in ("read", "write"))
-    return list(dict.fromkeys(one.step for one in told))
+    assert all(0 <= one.done <= one.total for one in reports)
+    assert all(one.total == WEIGHTS for one in reports if one.step in ("read", "write"))
+    return list(dict.fromkeys(one.step for one in reports))
 
 
 def test_the_blocking_client_tells_each_step(api: Client) -> None:
-    told: list[Progress] = []
-    made = api.make_checkpoint("m", progress=told.append)
-    assert steps(told) == ["write"]
-    told.clear()
-    document = api.export_checkpoint("m", made.uid, progress=told.append)
-    assert steps(told) == ["read", "receive"]
+    reports: list[Progress] = []
+    made = api.make_checkpoint("m", progress=reports.append)
+    assert steps(reports) == ["write"]
+    reports.clear()
+    document = api.export_checkpoint("m", made.uid, progress=reports.append)
+    assert steps(reports) == ["read", "receive"]
     assert document == api.export_checkpoint("m", made.uid)
-    told.clear()
+    reports.clear()
     new = f"blocking-{next(names)}"
-    assert api.import_model(new, document, progress=told.append).name == new
-    assert [step for step in steps(told) if step != "check"] == ["send", "write"]
-    sent = [one.done for one in told if one.step == "send"]
+    assert api.import_model(new, document, progress=reports.append).name == new
+    assert [step for step in steps(reports) if step != "check"] == ["send", "write"]
+    sent = [one.done for one in reports if one.step == "send"]
     assert (sent[0], sent[-1]) == (0, len(document))
-    told.clear()
-    api.restore("m", made.uid, progress=told.append)
-    assert steps(told) == ["read"]
+    reports.clear()
+    api.restore("m", made.uid, progress=reports.append)
+    assert steps(reports) == ["read"]
 
 
 async def test_the_asynchronous_client_tells_each_step(slow: SlowService) -> None:
-    told: list[Progress] = []
+    reports: list[Progress] = []
     async with AsyncClient(slow.service.url) as client:
-        made = await client.make_checkpoint("m", progress=told.append)
-        document = await client.export_checkpoint("m", made.uid, progress=told.append)
+        made = await client.make_checkpoint("m", progress=reports.append)
+        document = await client.export_checkpoint("m", made.uid, progress=reports.append)
         assert document == await client.export_checkpoint("m", made.uid)
-        assert steps(told) == ["write", "read", "receive"]
-        told.clear()
+        assert steps(reports) == ["write", "read", "receive"]
+        reports.clear()
         new = f"asynchronous-{next(names)}"
-        assert (await client.import_model(new, document, progress=told.append)).name == new
-        assert [step for step in steps(told) if step != "check"] == ["send", "write"]
-        told.clear()
-        await client.restore("m", made.uid, progress=told.append)
-        assert steps(told) == ["read"]
+        assert (await client.import_model(new, document, progress=reports.append)).name == new
+        assert [step for step in steps(reports) if step != "check"] == ["send", "write"]
+        reports.clear()
+        await client.restore("m", made.uid, progress=reports.append)
+        assert steps(reports) == ["read"]
 
 
 def test_an_error_after_progress_is_raised_as_any_other(api: Client) -> None:
     api.make_checkpoint("m", "taken")
-    told: list[Progress] = []
+    reports: list[Progress] = []
     with pytest.raises(Conflict, match="Choose another name") as caught:
-        api.make_checkpoint("m", "taken", progress=told.append)
+        api.make_checkpoint("m", "taken", progress=reports.append)
     assert caught.value.status == 409
-    assert told
+    assert reports
 
 
 def test_an_error_of_the_callback_ends_the_call_and_the_work(api: Client) -> None:
@@ -88,13 +88,13 @@ def test_an_error_of_the_callback_ends_the_call_and_the_work(api: Client) -> Non
 
 def answer_of(*chunks: bytes) -> tuple[httpx.Response, list[Progress]]:
     """Return the answer of a stream that comes in these chunks, and what it told."""
-    told: list[Progress] = []
+    reports: list[Progress] = []
     request = httpx.Request("GET", "http://there/")
     head = httpx.Response(200, headers={"content-type": "application/x-ndjson"}, request=request)
-    watched = WatchedAnswer(head, told.append)
+    watched = WatchedAnswer(head, reports.append)
     for chunk in chunks:
         watched.add(chunk)
-    return watched.whole(request), told
+    return watched.whole(request), reports
 
 
 STREAM = (
@@ -106,8 +106,8 @@ STREAM = (
 @pytest.mark.parametrize("size", [1, 7, len(STREAM)])
 def test_chunks_may_end_anywhere(size: int) -> None:
     chunks = [STREAM[start : start + size] for start in range(0, len(STREAM), size)]
-    answer, told = answer_of(*chunks)
-    assert told == [Progress("read", 1, 2), Progress("a new one", 0, 0)]
+    answer, reports = answer_of(*chunks)
+    assert reports == [Progress("read", 1, 2), Progress("a new one", 0, 0)]
     assert (answer.status_code, answer.headers["retry-after"]) == (503, "7")
     assert answer.content == b'{"a":\n1}\n'
 

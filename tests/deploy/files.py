@@ -66,5 +66,5 @@ def every(word: str) -> list[str]:
 
 
 def pinned(image: str) -> bool:
-    """Tell if an image is named by a whole version or a digest."""
+    """Return whether an image is named by a whole version or a digest."""
     return re.search(r":v?\d+\.\d+\.\d+(-[\w.-]+)?$|@sha256:[0-9a-f]{64}$", image) is not None

@@ -95,11 +95,11 @@ def test_nothing_in_the_file_is_a_secret() -> None:
 
 def test_the_service_is_started_as_its_command_line_and_settings_know_it() -> None:
     service = SERVICES["hinged"]
-    given = parse(service["command"])
-    assert (given["host"], given["workers"], given["insecure"]) == ("0.0.0.0", 2, False)
-    assert service["ports"] == [f"127.0.0.1:8000:{given['port']}"]
-    known = {f"HINGED_{name.upper()}" for name in Settings.model_fields}
-    assert {n for n in service["environment"] if n.startswith("HINGED_")} <= known
+    options = parse(service["command"])
+    assert (options["host"], options["workers"], options["insecure"]) == ("0.0.0.0", 2, False)
+    assert service["ports"] == [f"127.0.0.1:8000:{options['port']}"]
+    settings = {f"HINGED_{name.upper()}" for name in Settings.model_fields}
+    assert {n for n in service["environment"] if n.startswith("HINGED_")} <= settings
     for variable in ("HINGED_KEYS_FILE", "HINGED_REDIS_PASSWORD_FILE"):
         assert service["environment"][variable].removeprefix("/run/secrets/") in service["secrets"]
     assert [service["user"]] == every("USER")

@@ -32,7 +32,7 @@ COMPOSE: dict[str, Any] = compose()["services"]
 
 
 def ignored(path: str) -> bool:
-    """Tell if .dockerignore keeps a path out of the build."""
+    """Return whether .dockerignore keeps a path out of the build."""
     rules = [r for r in (ROOT / ".dockerignore").read_text().splitlines() if r and r[0] != "#"]
     out = False
     for rule in rules:
@@ -95,9 +95,9 @@ def test_the_command_is_understood_by_the_command_line() -> None:
 
 
 def test_the_environment_consists_of_settings() -> None:
-    known = {f"HINGED_{name.upper()}" for name in Settings.model_fields}
+    settings = {f"HINGED_{name.upper()}" for name in Settings.model_fields}
     built = dict(pair.split("=") for pair in " ".join(every("ENV")).split())
-    assert {name for name in built if name.startswith("HINGED_")} == {"HINGED_DATA_DIR"} <= known
+    assert {name for name in built if name.startswith("HINGED_")} == {"HINGED_DATA_DIR"} <= settings
 
 
 def test_redis_keeps_its_data_on_a_volume() -> None:

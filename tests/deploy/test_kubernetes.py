@@ -79,9 +79,9 @@ def test_a_container_is_bounded_and_asked(name: str) -> None:
 
 def test_images_are_pinned() -> None:
     images = {container["image"] for container in containers().values()}
-    for given in kustomization()["images"]:
-        assert given["name"] in images
-        images = images - {given["name"]} | {f"{given['newName']}:{given['newTag']}"}
+    for image in kustomization()["images"]:
+        assert image["name"] in images
+        images = images - {image["name"]} | {f"{image['newName']}:{image['newTag']}"}
     assert all(pinned(image) for image in images), images
     assert containers()["redis"]["image"] == compose()["services"]["redis"]["image"]
 
@@ -104,13 +104,17 @@ def test_volumes_are_mounted_and_made() -> None:
 
 def test_the_service_is_started_as_its_command_line_and_settings_know_it() -> None:
     container = containers()["hinged"]
-    given = parse(container["args"])
+    options = parse(container["args"])
     (port,) = container["ports"]
-    assert (given["host"], given["port"], given["workers"]) == ("0.0.0.0", port["containerPort"], 1)
-    assert given["insecure"] is False
-    known = {f"HINGED_{name.upper()}" for name in Settings.model_fields}
+    assert (options["host"], options["port"], options["workers"]) == (
+        "0.0.0.0",
+        port["containerPort"],
+        1,
+    )
+    assert options["insecure"] is False
+    settings = {f"HINGED_{name.upper()}" for name in Settings.model_fields}
     environment = {one["name"]: one["value"] for one in container["env"]}
-    assert environment.keys() <= known
+    assert environment.keys() <= settings
     (mount,) = [m for m in container["volumeMounts"] if m["name"] == "secrets"]
     assert environment["HINGED_KEYS_FILE"] == f"{mount['mountPath']}/keys.json"
     assert environment["HINGED_REDIS_PASSWORD_FILE"] == f"{mount['mountPath']}/redis_password"

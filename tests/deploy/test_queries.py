@@ -32,7 +32,7 @@ PROMTOOL = shutil.which("promtool")
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, set[str]]]:
+def exposed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, set[str]]]:
     """By name of a series the labels that a real service gives it when much has happened."""
     with (
         RedisServer(tmp_path_factory.mktemp("redis")) as redis,
@@ -53,7 +53,7 @@ def labels_of(family: Metric) -> set[str]:
 
 
 @pytest.fixture(scope="module")
-def told_of_disk(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
+def exposed_of_disk(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
     """The same of the disk of an embedded server."""
     folder = tmp_path_factory.mktemp("data")
     with Service(None, data_dir=folder) as service, service.client() as client:
@@ -64,40 +64,40 @@ def told_of_disk(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]
 
 @pytest.mark.parametrize("title", ASKED)
 def test_queried_metrics_are_exported(
-    title: str, told: dict[str, set[str]], told_of_disk: dict[str, set[str]]
+    title: str, exposed: dict[str, set[str]], exposed_of_disk: dict[str, set[str]]
 ) -> None:
-    told = told | told_of_disk
+    exposed = exposed | exposed_of_disk
     for expression in ASKED[title]:
         spoken = spoken_of(expression)
-        known: set[str] = set(OF_PROMETHEUS)
+        all_labels: set[str] = set(OF_PROMETHEUS)
         for name, matched in spoken.series.items():
             if name == "up":  # Prometheus's own
                 continue
-            assert name in told, f"{expression} asks for {name}"
-            labels = told[name] | OF_PROMETHEUS
+            assert name in exposed, f"{expression} asks for {name}"
+            labels = exposed[name] | OF_PROMETHEUS
             assert matched <= labels, expression
-            known |= labels
-        assert spoken.groups <= known, expression
+            all_labels |= labels
+        assert spoken.groups <= all_labels, expression
 
 
-def test_everything_that_is_told_is_asked_for(told: dict[str, set[str]]) -> None:
+def test_everything_that_is_told_is_asked_for(exposed: dict[str, set[str]]) -> None:
     asked = {
         name
         for expressions in ASKED.values()
         for expression in expressions
         for name in spoken_of(expression).series
     }
-    families = {re.sub("_(total|bucket|sum|count)$", "", name) for name in told}
+    families = {re.sub("_(total|bucket|sum|count)$", "", name) for name in exposed}
     missing = {family for family in families if not any(name.startswith(family) for name in asked)}
     assert missing == set()
 
 
-def test_the_dashboard_chooses_among_models_that_are_told(told: dict[str, set[str]]) -> None:
+def test_the_dashboard_chooses_among_models_that_are_told(exposed: dict[str, set[str]]) -> None:
     for variable in DASHBOARD["templating"]["list"]:
         if variable["type"] == "query":
             found = re.fullmatch(r"label_values\((\w+), (\w+)\)", variable["query"]["query"])
             assert found is not None
-            assert found[2] in told[found[1]]
+            assert found[2] in exposed[found[1]]
 
 
 def test_panels_have_names_of_their_own_and_do_not_overlap() -> None:

@@ -112,8 +112,8 @@ class Session:
 
     def _there(self, text: str) -> str:
         """Return a text with the addresses of the servers that the page names."""
-        for shown, there in self._others.items():
-            text = text.replace(shown, there)
+        for documented, there in self._others.items():
+            text = text.replace(documented, there)
         return text
 
     def _ready(self) -> bool:
@@ -139,13 +139,15 @@ def session(tmp_path: Path, own_server: RedisServer) -> Iterator[Session]:
         broker.close()
 
 
-def alike(answer: Any, shown: Any) -> bool:
-    """Tell if an answer is the one shown, where "..." stands for any text."""
-    if isinstance(shown, dict):
-        return answer.keys() == shown.keys() and all(alike(answer[k], shown[k]) for k in shown)
-    if isinstance(shown, list):
-        return len(answer) == len(shown) and all(map(alike, answer, shown))
-    return bool(answer == shown) or (shown == "..." and isinstance(answer, str))
+def alike(answer: Any, documented: Any) -> bool:
+    """Return whether an answer is the one shown, where "..." stands for any text."""
+    if isinstance(documented, dict):
+        return answer.keys() == documented.keys() and all(
+            alike(answer[k], documented[k]) for k in documented
+        )
+    if isinstance(documented, list):
+        return len(answer) == len(documented) and all(map(alike, answer, documented))
+    return bool(answer == documented) or (documented == "..." and isinstance(answer, str))
 
 
 @pytest.mark.skipif(which("curl") is None, reason="the pages use curl")
@@ -174,7 +176,7 @@ def test_the_blocks_of_a_page_run_and_answer_as_shown(
 
 
 def _serves(block: Block) -> bool:
-    """Tell if a block starts the service."""
+    """Return whether a block starts the service."""
     return re.match(r"(HINGED_\w+=\S+ )*hinged serve\b", block.text) is not None
 
 
@@ -188,13 +190,13 @@ def test_commands_that_are_only_shown_are_well_formed(page: Path) -> None:
             for words in re.findall(r"(?<!-n )(?<!exec )\bhinged ([a-z].*)", block.text):
                 first, *rest = words.split()
                 command = root.commands[first]
-                known = {
+                options = {
                     option
                     for one in (command, *getattr(command, "commands", {}).values())
                     for parameter in one.params
                     for option in (*parameter.opts, "--help")
                 }
-                assert {w for w in rest if w.startswith("--")} <= known, words
+                assert {w for w in rest if w.startswith("--")} <= options, words
 
 
 def test_the_two_commands_are_those_that_are_checked() -> None:

@@ -34,11 +34,11 @@ def test_the_table_of_settings_is_complete_and_true() -> None:
     rows = re.findall(
         r"^\| `HINGED_(\w+)` \| (?:`(.*?)`)? ?\|", page("reference/settings"), re.MULTILINE
     )
-    shown = {name.lower(): default for name, default in rows}
-    assert shown.keys() == Settings.model_fields.keys()
+    documented = {name.lower(): default for name, default in rows}
+    assert documented.keys() == Settings.model_fields.keys()
     for name, field in Settings.model_fields.items():
         default = "" if field.default is None else str(field.default)
-        here = shown[name].replace("~", str(Path.home()))
+        here = documented[name].replace("~", str(Path.home()))
         assert here == (default.lower() if isinstance(field.default, bool) else default), name
 
 
@@ -79,7 +79,7 @@ def test_the_speeds_of_the_readme_are_those_that_were_measured() -> None:
         for row in results["Single calls, 16 connections"]["rows"]
     }
     section = README.read_text().partition("\n## How fast\n")[2].partition("\n## ")[0]
-    shown = re.findall(r"^\|.*\| ([\d.]+) \|$", section, re.MULTILINE)
+    documented = re.findall(r"^\|.*\| ([\d.]+) \|$", section, re.MULTILINE)
     measured = [
         medians[name]
         for name in (
@@ -88,4 +88,4 @@ def test_the_speeds_of_the_readme_are_those_that_were_measured() -> None:
             "learn, fsync everysec / FastAPI + River pickled in Redis",
         )
     ]
-    assert shown == [f"{value:.2g}" if value < 100 else f"{value:.0f}" for value in measured]
+    assert documented == [f"{value:.2g}" if value < 100 else f"{value:.0f}" for value in measured]

@@ -46,8 +46,8 @@ def test_only_what_is_worse_beyond_noise_is_told(
 def test_the_worst_comes_first_and_what_only_one_run_has_is_left_out() -> None:
     before = measured(Row("a", [1, 1, 1], "ms"), Row("b", [1, 1, 1], "ms"), Row("gone", [1], "ms"))
     after = measured(Row("a", [2, 2, 2], "ms"), Row("b", [3, 3, 3], "ms"), Row("new", [1], "ms"))
-    told = results.changes(before, after)
-    assert [line.split(": ")[1] for line in told] == ["b", "a"]
+    changed = results.changes(before, after)
+    assert [line.split(": ")[1] for line in changed] == ["b", "a"]
 
 
 def test_a_run_is_kept_and_compared(tmp_path: Path) -> None:
@@ -60,22 +60,22 @@ def test_a_run_is_kept_and_compared(tmp_path: Path) -> None:
     kept = tmp_path / "now.json"
     first = run("--json", str(kept))
     assert first.returncode == 0, first.stderr
-    said = json.loads(kept.read_text())
+    stored = json.loads(kept.read_text())
     assert "River" in first.stdout
-    for section in said.values():
+    for section in stored.values():
         for row in section["rows"]:
             factor = 100 if row["unit"] == "×" else 0.01
             row["values"] = [value * factor for value in row["values"]]
-    shown = run("--show", "--json", str(kept))
-    assert shown.returncode == 0, shown.stderr
+    displayed = run("--show", "--json", str(kept))
+    assert displayed.returncode == 0, displayed.stderr
     table = [line for line in first.stdout.splitlines() if line.startswith("|")]
-    assert table == [line for line in shown.stdout.splitlines() if line.startswith("|")]
+    assert table == [line for line in displayed.stdout.splitlines() if line.startswith("|")]
     past = tmp_path / "past.json"
-    past.write_text(json.dumps(said))
+    past.write_text(json.dumps(stored))
     second = run("--compare", str(past))
     assert second.returncode == 0, second.stderr
     assert second.stdout.count(" times worse") == sum(
-        len(section["rows"]) for section in said.values()
+        len(section["rows"]) for section in stored.values()
     )
     (tmp_path / "other.json").write_text("[]")
     third = run("--compare", str(tmp_path / "other.json"))

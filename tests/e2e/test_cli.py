@@ -251,13 +251,13 @@ def test_a_demo_on_a_terminal_draws_a_bar_and_a_table(environment: dict[str, str
     environment |= {"COLUMNS": "100", "TERM": "xterm-256color"}
     with subprocess.Popen([*HINGED, "demo"], stdout=theirs, stderr=theirs, env=environment) as demo:
         os.close(theirs)
-        shown = b""
+        screen = b""
         with contextlib.suppress(OSError):  # a terminal without a writer reads as an error
             while part := os.read(ours, 65_536):
-                shown += part
+                screen += part
         os.close(ours)
         assert demo.wait(60) == 0
-    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode())
+    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", screen.decode())
     assert "1250/1250" in text
     assert "mean hinge loss" in text
     assert "━" in text

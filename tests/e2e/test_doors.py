@@ -71,8 +71,8 @@ class Places:
     def ingest(self, kind: str, *words: str) -> None:
         """Run `hinged ingest` for the model of the kind's name to its end."""
         made = Ingest(kind, *words, "--model", kind, redis_url=self.models.url)
-        code, summary, told = made.end()
-        assert code == 0, (summary, told)
+        code, summary, stderr = made.end()
+        assert code == 0, (summary, stderr)
 
 
 def single(at: Places, rows: list[Row]) -> None:

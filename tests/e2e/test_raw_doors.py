@@ -211,8 +211,8 @@ def test_another_encoding_is_named(places: Places, encoding: str) -> None:
         assert [name in reason for reason in places.letters(door)] == [True], door
     path = places.folder / "texts.ndjson"
     path.write_bytes(text)
-    _, _, told = Ingest("file", str(path), "--model", "file", redis_url=places.models.url).end()
-    assert f"is {name}: convert it" in told
+    _, _, stderr = Ingest("file", str(path), "--model", "file", redis_url=places.models.url).end()
+    assert f"is {name}: convert it" in stderr
 
 
 def test_a_label_that_comes_later_follows_the_same_rules(places: Places) -> None:
@@ -254,8 +254,8 @@ def test_the_spec_of_a_model_to_make_may_begin_with_a_mark(places: Places) -> No
     assert places.ingest("file", str(events), "--create", str(spec)) == 1
     spec.write_text(json.dumps(NUMBERS), encoding="utf-16-le")
     words = ("file", str(events), "--model", "another", "--create", str(spec))
-    code, _, told = Ingest(*words, redis_url=places.models.url).end()
-    assert (code, "The spec is UTF-16" in told) == (2, True)
+    code, _, stderr = Ingest(*words, redis_url=places.models.url).end()
+    assert (code, "The spec is UTF-16" in stderr) == (2, True)
 
 
 def test_an_id_counts_once_in_any_type_of_a_file(places: Places) -> None:
@@ -268,12 +268,12 @@ def test_an_id_counts_once_in_any_type_of_a_file(places: Places) -> None:
         '{"x":{"a":1},"y":true,"id":"123"}\n{"x":{"a":2},"y":false,"id":"4"}\n'
     )
     places.http.put("/v1/models/file", json=NUMBERS)
-    told = []
+    stderr = []
     for name in ("a.csv", "b.parquet", "c.parquet", "d.ndjson"):
         words = () if name.endswith("ndjson") else ("--label", "y", "--id", "k")
         words = ("file", str(folder / name), "--model", "file", *words)
         code, summary, _ = Ingest(*words, redis_url=places.models.url).end()
-        told.append((code, summary["learned"], summary["duplicates"]))
-    assert told == [(0, 2, 0), (0, 0, 2), (0, 0, 2), (0, 0, 2)]
+        stderr.append((code, summary["learned"], summary["duplicates"]))
+    assert stderr == [(0, 2, 0), (0, 0, 2), (0, 0, 2), (0, 0, 2)]
     whole = up_to_date(places.models.url, "file")
     assert places.http.get("/v1/models/file", params=whole).json()["events"] == 2

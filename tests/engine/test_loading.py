@@ -290,12 +290,12 @@ async def test_a_model_whose_snapshot_and_log_are_gone_goes_on_from_a_checkpoint
                 await each.open("m")
         with pytest.raises(NotFound):
             await after.lifecycle.repair("m", "none")
-        told: list[Progress] = []
-        await after.lifecycle.repair("m", "kept", tell=told.append)
+        reports: list[Progress] = []
+        await after.lifecycle.repair("m", "kept", on_progress=reports.append)
         assert await after.state("m") == kept
-        assert {one.step for one in told} == {"read", "write"}
-        assert {one.total for one in told} == {len(kept["weights"])}
-        assert all(0 <= one.done <= one.total for one in told)
+        assert {one.step for one in reports} == {"read", "write"}
+        assert {one.total for one in reports} == {len(kept["weights"])}
+        assert all(0 <= one.done <= one.total for one in reports)
         await after.learn("m", event(7))
         another.registry.try_again(keys.uid)
         assert await another.state("m") == await after.state("m")

@@ -157,11 +157,11 @@ def test_names_that_come_once_end_at_the_cap(client: httpx.Client, new_model: Ne
     info = client.get(model).json()
     assert (info["events"], info["features"], info["ignored_features"]) == (sent, cap, sent - cap)
     # The intercept goes 1, 0, 1, 0 …: each event is a tie or a mistake, so each is an update.
-    shown = client.get(f"{model}/weights").json()
-    assert shown["weights"] == {f"user_{n}": 1.0 if n % 2 == 0 else -1.0 for n in range(cap)}
-    assert shown["intercept"] == 0.0
-    known = client.post(f"{model}/predict", json={"x": {"user_2": 1, "user_1999": 5}}).json()
-    assert known["score"] == 1.0
+    weights = client.get(f"{model}/weights").json()
+    assert weights["weights"] == {f"user_{n}": 1.0 if n % 2 == 0 else -1.0 for n in range(cap)}
+    assert weights["intercept"] == 0.0
+    predicted = client.post(f"{model}/predict", json={"x": {"user_2": 1, "user_1999": 5}}).json()
+    assert predicted["score"] == 1.0
 
 
 def test_a_stream_has_so_many_sources(own_server: RedisServer) -> None:

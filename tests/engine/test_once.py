@@ -106,13 +106,13 @@ async def test_four_workers_lose_no_update(redis_url: str, db: redis.Redis) -> N
                     mistakes += sum(o.mistake for o in answer.outcomes if isinstance(o, Outcome))
             return mistakes
 
-        said = await asyncio.gather(*(client(w, 500 * i) for i, w in enumerate(workers)))
+        wrong = await asyncio.gather(*(client(w, 500 * i) for i, w in enumerate(workers)))
         plain = fold_of(db)
         for one in workers:
             assert await one.state("m") == plain
         await workers[0].save("m")
         assert stored_state(db) == plain
-        assert plain["mistakes"] == sum(said)
+        assert plain["mistakes"] == sum(wrong)
         assert plain["events"] == len({n for i in range(4) for n in _sent(500 * i)})
 
 

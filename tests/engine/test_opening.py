@@ -26,7 +26,7 @@ SPECS: dict[str, dict[str, Any]] = {
 def calls(db: redis.Redis) -> dict[str, int]:
     """Return how often each command ran, those of scripts too."""
     found: Any = db.info("commandstats")
-    return {name.removeprefix("cmdstat_"): told["calls"] for name, told in found.items()}
+    return {name.removeprefix("cmdstat_"): stats["calls"] for name, stats in found.items()}
 
 
 def label(name: str, number: int) -> bool | str:

@@ -50,7 +50,7 @@ async def idle(live_model: LiveModel) -> bool:
     return live_model.idle
 
 
-def known(live_model: LiveModel) -> tuple[Any, ...]:
+def facts_of(live_model: LiveModel) -> tuple[Any, ...]:
     """Return all that a model of any kind goes on from."""
     replica, state = live_model.replica, live_model.state
     vectors = {name: dict(vector.view()) for name, vector in state.vectors().items()}
@@ -68,9 +68,9 @@ async def test_a_parked_model_is_what_it_was(redis_url: str, name: str) -> None:
             await one.learn("m", event(n, y=label(name, n)))
             if n == 5:
                 await one.save("m")
-        before = known(await one.registry.open("m"))
+        before = facts_of(await one.registry.open("m"))
         await evict(one)
-        assert known(await one.registry.open("m")) == before
+        assert facts_of(await one.registry.open("m")) == before
         await one.learn("m", event(9, y=label(name, 9)))
         never_parked = await two.read("m")
         assert state_scalars((await one.read("m")).state) == state_scalars(never_parked.state)

@@ -37,8 +37,8 @@ def left_behind(spec: dict[str, Any], text: str | None = None) -> int:
     def new(number: int) -> dict[str, Any]:
         return asked(number) if text is None else {text: " ".join(asked(number))}
 
-    known = [Event(x=new(-n % 3), y=ys[n % len(ys)]) for n in range(30)]
-    assert not any(hasattr(r, "reason") for r in state.learn_all(known, frozenset(), "1-0"))
+    seen = [Event(x=new(-n % 3), y=ys[n % len(ys)]) for n in range(30)]
+    assert not any(hasattr(r, "reason") for r in state.learn_all(seen, frozenset(), "1-0"))
     for number in range(20):
         state.predict(new(number))
     tracemalloc.start()
@@ -54,7 +54,7 @@ def left_behind(spec: dict[str, Any], text: str | None = None) -> int:
 
 
 def is_little(spec: dict[str, Any], text: str | None = None) -> bool:
-    """Tell whether little is left; if not, in a process without threads of other tests."""
+    """Return whether little is left; if not, in a process without threads of other tests."""
     if left_behind(spec, text) < KEPT:
         return True
     here = Path(__file__).parents[2]

@@ -80,7 +80,7 @@ async def test_a_redis_that_is_killed_during_learns_loses_nothing_acknowledged(
 
     async with worker(own_server.url, snapshot_every_events=5) as one:
         await one.create("m")
-        done, said = False, set[int]()
+        done, acknowledged = False, set[int]()
 
         async def load(first: int) -> None:
             number = first
@@ -89,13 +89,13 @@ async def test_a_redis_that_is_killed_during_learns_loses_nothing_acknowledged(
                     await one.learn("m", event(number))
                 except Unavailable:
                     continue  # the same again
-                said.add(number)
+                acknowledged.add(number)
                 number += 3
 
         loads = [asyncio.ensure_future(load(first)) for first in range(3)]
         for _ in range(3):
-            count = len(said)
-            await until(lambda count=count: len(said) > count + 20)
+            count = len(acknowledged)
+            await until(lambda count=count: len(acknowledged) > count + 20)
             own_server.kill()
             await asyncio.sleep(0.05)
             own_server.start()
@@ -103,7 +103,7 @@ async def test_a_redis_that_is_killed_during_learns_loses_nothing_acknowledged(
         await asyncio.gather(*loads)
         with own_server.client() as client:
             plain = fold_of(client)
-            assert plain["events"] == len(said)
+            assert plain["events"] == len(acknowledged)
             assert await one.state("m") == plain
             await one.save("m")
             assert stored_state(client) == plain

@@ -243,7 +243,7 @@ async def test_a_command_hurries_one_snapshot_only(one: Worker) -> None:
     replica, keep_all = live_model.replica, followers.Retention(None, None)
 
     def is_due() -> bool:
-        """Tell whether a snapshot is due when what is not saved is two seconds old."""
+        """Return whether a snapshot is due when what is not saved is two seconds old."""
         now_s = asyncio.get_running_loop().time()
         replica.is_due(now_s, one.settings, keep_all)
         return replica.is_due(now_s + 2, one.settings, keep_all)

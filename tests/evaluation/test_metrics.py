@@ -136,8 +136,8 @@ def test_a_large_confusion_matrix_is_cut_to_the_classes_that_occur_most() -> Non
         "accuracy": 60 / 63,
     }  # fmt: skip
     report = ours.report()
-    shown = [*(f"c{n}" for n in range(48)), "c58", "c59"]
-    assert list(report["confusion_matrix"]) == shown
+    most_frequent = [*(f"c{n}" for n in range(48)), "c58", "c59"]
+    assert list(report["confusion_matrix"]) == most_frequent
     assert report["confusion_matrix_classes"] == {"shown": 50, "of": 60}
     assert "confusion_matrix_classes" not in ours.report(60)
 

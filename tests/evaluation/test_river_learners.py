@@ -170,9 +170,9 @@ def test_no_event_within_the_bounds_makes_an_answer_infinite(
         assert -1.0 <= outcome.score <= 1.0
         assert 0.0 <= outcome.hinge_loss <= 2.0
         assert outcome.updated is (w > 0.0)
-        shown = learner.weights()
-        if shown is not None:
-            values = [*shown["weights"].values(), shown["intercept"]]
+        weights = learner.weights()
+        if weights is not None:
+            values = [*weights["weights"].values(), weights["intercept"]]
             assert all(abs(value) < 1e150 for value in values)
     json.dumps(learner.get_state(), allow_nan=False)
 
@@ -182,8 +182,8 @@ def test_contradicting_events_never_throw_weights_to_infinity(spec: dict[str, An
     learner = parsed(spec).build(10)
     for number in range(5_000):
         learner.predict_learn_one({"a": 1e-160} if number % 3 else {"a": 2.0}, number % 2 == 0)
-    shown = learner.weights()
-    assert all(abs(v) < 1e9 for v in [*shown["weights"].values(), shown["intercept"]])
+    weights = learner.weights()
+    assert all(abs(v) < 1e9 for v in [*weights["weights"].values(), weights["intercept"]])
 
 
 def test_accounting_counts_what_hinged_counts() -> None:
@@ -201,13 +201,15 @@ def test_accounting_counts_what_hinged_counts() -> None:
 
 
 @pytest.mark.parametrize("name", ["logistic", "pa_1", "alma"])
-def test_shown_weights_reproduce_the_score(name: str) -> None:
+def test_weights_reproduce_the_score(name: str) -> None:
     learner = built(name)
     for x, y in stream(name):
         learner.predict_learn_one(x, y)
-    shown = json.loads(json.dumps(learner.weights()))
+    weights = json.loads(json.dumps(learner.weights()))
     for x, _ in stream(name, 50):
-        raw = sum(shown["weights"][key] * value for key, value in x.items()) + shown["intercept"]
+        raw = (
+            sum(weights["weights"][key] * value for key, value in x.items()) + weights["intercept"]
+        )
         assert learner.score_one(x) == pytest.approx(2.0 / (1.0 + math.exp(-raw)) - 1.0, abs=1e-9)
 
 

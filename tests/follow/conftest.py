@@ -80,13 +80,13 @@ def following(server: RedisServer, name: str, **options: Any) -> Follower:
 def assert_equal_answers(api: httpx.Client, name: str, model: Follower, *questions: Event) -> None:
     """Compare the answers with the worker's at the same position, bit for bit."""
     for x in questions:
-        told = api.post(
+        explained = api.post(
             f"/v1/models/{name}/predict", json={"x": x}, params={"at_least": model.position}
         ).json()
-        assert told["position"] == model.position
+        assert explained["position"] == model.position
         proba = {
             y if isinstance(y, str) else json.dumps(y): p
             for y, p in model.predict_proba_one(x).items()
         }
         found = {"y": model.predict_one(x), "score": model.score_one(x), "proba": proba}
-        assert json.dumps(found) == json.dumps({part: told[part] for part in found})
+        assert json.dumps(found) == json.dumps({part: explained[part] for part in found})

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from hinged_service.errors import Unavailable
-from hinged_service.follow.followed import FollowedModel
+from hinged_service.follow.read_only_model import FollowedModel
 from hinged_service.model.state import ModelState
 from tests.follow.conftest import Create, assert_equal_answers, events, following, learn
 from tests.follow.test_follower import _until

@@ -35,7 +35,7 @@ PAUSE_S = 1.5
 """Far longer than the age allowed; the server keeps the connection, as it does for 10 s."""
 
 
-class Told(NamedTuple):
+class Report(NamedTuple):
     """The status of a follower, read in one go."""
 
     status: str
@@ -51,10 +51,10 @@ class Elsewhere:
         self._pipe = pipe
         self.process = process
 
-    def ask(self) -> Told:
+    def ask(self) -> Report:
         self._pipe.send(None)
         assert self._pipe.poll(30), "the follower does not answer"
-        return Told(*self._pipe.recv())
+        return Report(*self._pipe.recv())
 
     def signal(self, number: int) -> None:
         assert self.process.pid is not None
@@ -120,14 +120,16 @@ def test_one_that_stood_still_says_so_and_catches_up(
         last = scores(name, 10)
         time.sleep(max(0.0, began_s + PAUSE_S - time.monotonic()))
         model.signal(signal.SIGCONT)
-        told = model.ask()
-        assert told.score == scores.noted[told.position]
-        assert told.position == last or (told.status == "stale" and told.staleness_s > 0.1), told
+        report = model.ask()
+        assert report.score == scores.noted[report.position]
+        assert report.position == last or (report.status == "stale" and report.staleness_s > 0.1), (
+            report
+        )
 
         def caught_up() -> bool:
-            told = model.ask()
-            assert told.score == scores.noted[told.position]
-            return told.position == last and told.status == "live"
+            report = model.ask()
+            assert report.score == scores.noted[report.position]
+            return report.position == last and report.status == "live"
 
         wait_until(caught_up, 20)
 

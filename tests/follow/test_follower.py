@@ -152,10 +152,10 @@ def test_learned_events_are_in_the_log_once(
         for _ in range(2):
             model.learn_one({"a": 1, 7: True}, True, id="once")
             assert model.score_one({"a": 1.0, "7": 1.0}) == 3.0
-        told = api.post(
+        explained = api.post(
             f"/v1/models/{name}/predict", json={"x": {"a": 1}}, params={"at_least": model.position}
         )
-        assert told.json()["score"] == 2.0
+        assert explained.json()["score"] == 2.0
         with pytest.raises(Unprocessable):
             model.learn_one({"a": 1}, "text")
         with pytest.raises(Conflict):

@@ -100,9 +100,9 @@ class Past:
 
     def go_on(self, entries: list[Entry]) -> None:
         """Take the log as Redis has it: what was seen, and more; its beginning may be trimmed."""
-        known = dict(self.entries)
-        seen = [(entry_id, fields) for entry_id, fields in entries if entry_id in known]
-        assert all(fields == known[entry_id] for entry_id, fields in seen), "the past has changed"
+        past = dict(self.entries)
+        seen = [(entry_id, fields) for entry_id, fields in entries if entry_id in past]
+        assert all(fields == past[entry_id] for entry_id, fields in seen), "the past has changed"
         if self.entries:
             assert seen, "nothing is left of what was seen"
             assert seen[-1][0] == self.entries[-1][0], "what was acknowledged is lost"
@@ -140,8 +140,8 @@ class Past:
 
     def _command(self, command: dict[str, Any]) -> None:
         uid = command.pop("model")
-        for name, known in self.uids.items():
-            if known == uid:
+        for name, past in self.uids.items():
+            if past == uid:
                 if command["do"] == "restore":
                     self.doubles[name] = copy.deepcopy(self.kept[command["checkpoint"]])
                 else:

@@ -46,7 +46,7 @@ def forge(document: Any, source: random.Random) -> None:
     if not found:
         return
     holder, key = source.choice(found)
-    given = holder[key]
+    value = holder[key]
     match source.randrange(8):
         case 0 | 1:
             holder[key] = copy.deepcopy(source.choice(ODD))
@@ -56,25 +56,25 @@ def forge(document: Any, source: random.Random) -> None:
         case 3:
             del holder[key]
         case 4 if isinstance(holder, list):
-            holder.insert(key, copy.deepcopy(given))
+            holder.insert(key, copy.deepcopy(value))
         case 5 if isinstance(holder, dict):
             holder[source.choice(["", "a", "0"])] = holder.pop(key)
         case _:
-            holder[key] = _near(given, source)
+            holder[key] = _near(value, source)
 
 
-def _near(given: Any, source: random.Random) -> Any:
+def _near(value: Any, source: random.Random) -> Any:
     """Return a value of the same kind: another number, text or reference."""
-    if isinstance(given, bool):
-        return not given
-    if isinstance(given, int | float):
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, int | float):
         factor = source.choice([-1, 0, 2, 10, 10**6, 10**12])
-        return source.choice([given * factor, given + 1, given - 1, [given]])
-    if isinstance(given, str):
-        return source.choice(["\x00json:" + json.dumps([given]), given[::-1]])
-    if isinstance(given, list) and len(given) == 1 and type(given[0]) is int:
-        return [given[0] + source.choice([-2, -1, 1, 2, 3, 10])]
-    return given
+        return source.choice([value * factor, value + 1, value - 1, [value]])
+    if isinstance(value, str):
+        return source.choice(["\x00json:" + json.dumps([value]), value[::-1]])
+    if isinstance(value, list) and len(value) == 1 and type(value[0]) is int:
+        return [value[0] + source.choice([-2, -1, 1, 2, 3, 10])]
+    return value
 
 
 def changed(document: Any, source: random.Random, *parts: str) -> Any:

@@ -56,7 +56,7 @@ class Socket(asyncio.Transport):
         self.closed = True
 
     def is_closing(self) -> bool:
-        """Tell whether it was closed."""
+        """Return whether it was closed."""
         return self.closed
 
     def set_protocol(self, protocol: Any) -> None:

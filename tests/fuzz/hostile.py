@@ -232,10 +232,10 @@ class Clients:
             self.longest.append((time.perf_counter() - begun, f"{answer.status}", request))
             self.statuses[answer.status] += 1
             if answer.status >= 500:
-                told = text.decode(errors="replace")
-                waits = request.method == "HEAD" or any(part in told for part in TO_WAIT_FOR)
+                reply = text.decode(errors="replace")
+                waits = request.method == "HEAD" or any(part in reply for part in TO_WAIT_FOR)
                 if answer.status == 503 and waits:
-                    self.waited[told[:80]] += 1
+                    self.waited[reply[:80]] += 1
                 else:
-                    self.failures.append((f"{answer.status} {told}", request))
+                    self.failures.append((f"{answer.status} {reply}", request))
         connection.close()

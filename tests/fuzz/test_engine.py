@@ -306,22 +306,22 @@ class Engine(RuleBasedStateMachine):
         if name not in self.past.doubles:
             return
         event: Event = {"id": f"p{of}", "y": y}
-        known, waits = event["id"] in self.past.ids, event["id"] in self.past.waiting
+        learned_before, waits = event["id"] in self.past.ids, event["id"] in self.past.waiting
         try:
             self.loop.run_until_complete(self.workers[which].learn(name, event))
         except NotFound:
-            assert not known
+            assert not learned_before
             assert not waits
             return
         except Conflict:
-            assert known
+            assert learned_before
             return
         except SetAside as error:
             raise AssertionError("an undamaged model is set aside") from error
         except Unavailable:
             self.sync()
             return
-        assert known or waits
+        assert learned_before or waits
         self.past.acknowledged.add(event["id"])
         self.sync()
 

@@ -73,12 +73,12 @@ def finite(event: Any, mixed: bool) -> None:
 
 
 def is_huge(y: Any) -> bool:
-    """Tell whether a label is an integer of more than 64 bits."""
+    """Return whether a label is an integer of more than 64 bits."""
     return type(y) is int and not -(2**63) <= y < 2**63
 
 
 def same_event(event: Any, other: Any) -> bool:
-    """Tell whether an event is what another JSON reader reads, bit for bit."""
+    """Return whether an event is what another JSON reader reads, bit for bit."""
     x = {} if is_label(event) else event.x
     features = other.get("x", {})
     return (

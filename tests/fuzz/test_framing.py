@@ -42,13 +42,13 @@ def quiet(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def refused(found: Outcome, sent: bytes) -> bool:
-    """Tell whether the connection ended with a refusal of what came last.
+    """Return whether the connection ended with a refusal of what came last.
 
     A HEAD is answered before its body is read: a fault in there has no answer of its own.
     """
-    told = [status for status in _STATUS.findall(found.answers) if status != b"100"]
-    answered = b"HEAD " in sent and len(told) == len(found.done)
-    return found.closed and (told[-1:] == [b"400"] or answered)
+    statuses = [status for status in _STATUS.findall(found.answers) if status != b"100"]
+    answered = b"HEAD " in sent and len(statuses) == len(found.done)
+    return found.closed and (statuses[-1:] == [b"400"] or answered)
 
 
 def test_what_is_carried_out_is_what_h11_takes_it_for() -> None:

@@ -15,7 +15,7 @@ from hinged_service.model.inspection import (
     explain_event,
     feature_count,
     recent_accuracy,
-    shown_weights,
+    weights_of,
 )
 from hinged_service.model.spec import ModelSpec
 from hinged_service.model.state import ModelState
@@ -41,11 +41,11 @@ def use(spec: ModelSpec, state: ModelState) -> None:
         with contextlib.suppress(hinged.InvalidEvent):
             explain_event(state, event.x, None)
         state.learn_all([event], frozenset(), f"1-{n}")
-    shown = shown_weights(state, None)
-    if shown is not None:
-        json.dumps(largest(shown, None), allow_nan=False)
-        for vector in shown.get("classes", shown.get("experts", [shown])):
-            vector = shown["classes"][vector] if isinstance(vector, str) else vector
+    weights = weights_of(state, None)
+    if weights is not None:
+        json.dumps(largest(weights, None), allow_nan=False)
+        for vector in weights.get("classes", weights.get("experts", [weights])):
+            vector = weights["classes"][vector] if isinstance(vector, str) else vector
             assert all(type(name) is str for name in vector["weights"])
     feature_count(state), recent_accuracy(state)
     if state.metrics is not None:

@@ -101,9 +101,9 @@ def test_lines_are_the_same_however_a_body_is_cut(body: bytes, places: list[int]
             assert len(line) <= MAX_LINE_BYTES
         else:
             assert issubclass(text, ServiceError)
-    told = {number for number, _ in whole}
+    read_lines = {number for number, _ in whole}
     for number, line in enumerate(lines, 1):
-        assert number in told or not MARKS.sub(b"", line).strip()
+        assert number in read_lines or not MARKS.sub(b"", line).strip()
 
 
 def zstd_compress(data: bytes) -> bytes:

@@ -107,7 +107,7 @@ class World:
             if found.ok().path != ENDLESS:
                 yield found.ok()
 
-    def known(self, operation: Any) -> Iterator[dict[str, str]]:
+    def existing(self, operation: Any) -> Iterator[dict[str, str]]:
         """Return path parameters that name what there is."""
         for model in SPECS:
             there = {"model": model, "checkpoint": f"{model}-c1", "alias": "live"}
@@ -147,7 +147,7 @@ def test_all_that_the_document_allows_or_forbids(world: World, mode: GenerationM
     tried = set()
     for operation in world.operations():
         world.mend()
-        ways = [operation.as_strategy(mode, path_parameters=p) for p in world.known(operation)]
+        ways = [operation.as_strategy(mode, path_parameters=p) for p in world.existing(operation)]
 
         @given(case=st.one_of(operation.as_strategy(mode), *ways))
         @tries(3)

@@ -104,7 +104,7 @@ def document(draw: random.Random, labelled: bool) -> bytes:
     return bytes(body)
 
 
-def told(event: Any) -> str:
+def text_of(event: Any) -> str:
     """Return all that an event is, signs of zeros and types included."""
     return repr([list(event.x.items()), *msgspec.structs.astuple(event)[1:]])
 
@@ -118,7 +118,7 @@ def test_what_is_read_is_what_is_decoded(kind: type[Event] | type[Question]) -> 
         read = read_events(body, kind, kind is Event)
         if read is not None:
             taken += 1
-            assert list(map(told, read)) == list(map(told, decode(body))), body
+            assert list(map(text_of, read)) == list(map(text_of, decode(body))), body
     assert taken > count // 10
 
 

@@ -136,7 +136,7 @@ def test_a_damaged_state_is_refused_or_is_a_state(name: str) -> None:
 
 
 def same(one: Any, other: Any) -> bool:
-    """Tell whether two documents are the same text, NaN and the sign of zero included."""
+    """Return whether two documents are the same text, NaN and the sign of zero included."""
     return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
 
 

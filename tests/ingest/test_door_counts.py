@@ -54,7 +54,7 @@ def _kafka(server: RedisServer, path: Path, broker: Broker) -> list[str]:
     return ["kafka", "--bootstrap", broker.bootstrap, "--topic", "t", "--drain"]
 
 
-def told(client: httpx.Client, model: str = "m") -> tuple[dict[str, Any], dict[str, Any]]:
+def counts_of(client: httpx.Client, model: str = "m") -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the counts by door of the model's document, and of the metrics."""
     doors: dict[str, Any] = client.get(f"/v1/models/{model}").json()["doors"]
     metrics: dict[str, Any] = {}
@@ -78,9 +78,9 @@ def test_processes_without_the_service_are_told_by_it(
     with Service(own_server.url) as service, service.client() as client:
         client.put("/v1/models/m", json={"learner": {"type": "perceptron"}})
         for _ in range(2):  # the second run brings nothing
-            code, _, said = Ingest(*words, "--model", "m", redis_url=own_server.url).end()
-            assert code in (0, 1), said
-            wait_until(lambda: told(client) == ({door: IN_VAIN}, {door: IN_VAIN}), 5)
+            code, _, stderr = Ingest(*words, "--model", "m", redis_url=own_server.url).end()
+            assert code in (0, 1), stderr
+            wait_until(lambda: counts_of(client) == ({door: IN_VAIN}, {door: IN_VAIN}), 5)
         info = client.get("/v1/models/m", params=up_to_date(own_server.url, "m")).json()
         assert info["events"] == 2
         client.post("/v1/models/m/learn", json=json.loads(GOOD))
@@ -88,10 +88,10 @@ def test_processes_without_the_service_are_told_by_it(
         assert found.value("hinged_duplicates_total", model="m") == 1  # over HTTP
         assert found.value("hinged_duplicates_total", model="m", door=door) == 2
     with Service(own_server.url) as service, service.client() as client:  # they outlive it
-        wait_until(lambda: told(client) == ({door: IN_VAIN}, {door: IN_VAIN}), 5)
+        wait_until(lambda: counts_of(client) == ({door: IN_VAIN}, {door: IN_VAIN}), 5)
         assert client.delete("/v1/models/m").status_code == 204
         client.put("/v1/models/m", json={"learner": {"type": "perceptron"}})
-        wait_until(lambda: told(client) == ({}, {}), 5)
+        wait_until(lambda: counts_of(client) == ({}, {}), 5)
     broker.close()
 
 

@@ -90,14 +90,14 @@ def test_killed_often_it_learns_every_record_once(own_server: RedisServer, tmp_p
     )
     other = Ingest("file", str(path), *CREATE, redis_url=own_server.url)  # both at once
     for one in (last, other):
-        code, _, told = one.end()
-        assert code == 0, told
+        code, _, stderr = one.end()
+        assert code == 0, stderr
     assert taken(own_server) == COUNT
     assert weights(own_server) == learned(rows)
     assert letters(own_server) == []
-    code, summary, told = Ingest("file", str(path), *CREATE, redis_url=own_server.url).end()
+    code, summary, stderr = Ingest("file", str(path), *CREATE, redis_url=own_server.url).end()
     assert (code, summary["records"]) == (0, 0)
-    assert f"continues after its first {COUNT:,} records" in told
+    assert f"continues after its first {COUNT:,} records" in stderr
 
 
 def test_bad_records_go_to_the_dead_letters_and_the_rest_is_learned(
@@ -109,10 +109,10 @@ def test_bad_records_go_to_the_dead_letters_and_the_rest_is_learned(
     lines += ['{"x": {"a": 1}, "y": "spam"}']
     path = tmp_path / "d.ndjson"
     path.write_text("\r\n".join(lines))
-    code, summary, told = file(path, *LEARN, whole=True)
-    assert (code, summary["state"]) == (1, "incomplete"), told
+    code, summary, stderr = file(path, *LEARN, whole=True)
+    assert (code, summary["state"]) == (1, "incomplete"), stderr
     assert (summary["learned"], summary["dead"], summary["records"]) == (20, 3, 23)
-    assert "NOT LEARNED: 3 of 23 records, MORE than --max-bad 0 allows" in told
+    assert "NOT LEARNED: 3 of 23 records, MORE than --max-bad 0 allows" in stderr
     found = reasons(shared_server)
     assert list(found) == ["3", "4", "22"]
     assert found["3"].startswith("line 5:")
@@ -164,8 +164,8 @@ def test_labels_do_not_depend_on_their_order(
         for number, y in enumerate(ORDERS[order])
     ]
     words = labelled(tmp_path / name, [(written[row["y"]], row["x"]["1"]) for row in rows])
-    code, summary, told = file(*words, *LEARN)
-    assert (code, summary["learned"], summary["dead"]) == (0, 2_200, 0), told
+    code, summary, stderr = file(*words, *LEARN)
+    assert (code, summary["learned"], summary["dead"]) == (0, 2_200, 0), stderr
     assert weights(shared_server) == learned(rows)
 
 
@@ -187,8 +187,8 @@ def test_labels_are_those_of_the_model(
     create = tmp_path / "spec.json"
     create.write_text(json.dumps({"learner": {"type": "perceptron"}} | spec))
     words = labelled(tmp_path / name, [(written[y], int(y)) for y in ORDERS["true first"]])
-    code, summary, told = file(*words, "--model", "m", "--create", create)
-    assert (code, summary["learned"], summary["dead"]) == (0, 2_200, 0), told
+    code, summary, stderr = file(*words, "--model", "m", "--create", create)
+    assert (code, summary["learned"], summary["dead"]) == (0, 2_200, 0), stderr
 
 
 @pytest.mark.parametrize("order", ORDERS)
@@ -220,16 +220,16 @@ def test_a_column_is_of_one_type_in_all_files_of_a_command(
     )
     words = ("--model", "m", "--label", "y", "--create", create)
     both = (first, second, *words)
-    code, summary, told = file(*both)
+    code, summary, stderr = file(*both)
     assert (code, summary["records"]) == (1, 0)
-    assert "--type zip=text" in told
+    assert "--type zip=text" in stderr
     assert not has_model(shared_server)
     typed = ("--type", "zip=text")
     assert file(first, *words, *typed)[0] == 0
-    code, summary, told = file(*both)  # the first file is done
+    code, summary, stderr = file(*both)  # the first file is done
     assert (code, summary["records"]) == (1, 0)
-    code, summary, told = file(*both, *typed)
-    assert (code, summary["records"], summary["dead"]) == (0, 3, 0), told
+    code, summary, stderr = file(*both, *typed)
+    assert (code, summary["records"], summary["dead"]) == (0, 3, 0), stderr
     with shared_server.client() as client:
         log: Any = client.xrange("hinged:{m}:log")
     found = [event for _, fields in log for event in json.loads(fields.get("events", "[]"))]
@@ -259,11 +259,11 @@ def test_bad_records_may_be_allowed(
 ) -> None:
     path = bad_rows(tmp_path / "d.csv", 2, 198)
     words = (path, *CREATE, "--type", "a=number", "--max-bad", allowed)
-    found, summary, told = file(*words)
-    assert (found, summary["state"]) == (code, state), told
+    found, summary, stderr = file(*words)
+    assert (found, summary["state"]) == (code, state), stderr
     assert (summary["learned"], summary["bad"], summary["max_bad"]) == (198, 2, allowed)
     verdict = "MORE than" if code else "as"
-    assert f"NOT LEARNED: 2 of 200 records, {verdict} --max-bad {allowed} allows" in told
+    assert f"NOT LEARNED: 2 of 200 records, {verdict} --max-bad {allowed} allows" in stderr
 
 
 def test_a_share_is_exact() -> None:
@@ -279,11 +279,11 @@ def test_every_text_message_is_learned(file: Run, tmp_path: Path) -> None:
     create.write_text('{"learner": {"type": "perceptron"}, "labels": ["ham", "spam"]}')
     words = ("--label", "Label", "--type", "SMS=ignore", "--model", "m", "--create", create)
     path = str(data_file("sms_spam.tsv"))
-    code, summary, told = file(path, *words)
-    assert (code, summary["learned"], summary["bad"]) == (0, 5_574, 0), told
+    code, summary, stderr = file(path, *words)
+    assert (code, summary["learned"], summary["bad"]) == (0, 5_574, 0), stderr
     again = ("--restart", "--quote", '"')
-    code, summary, told = file(path, *words, *again)
-    assert (code, summary["bad"]) == (1, 10), told
+    code, summary, stderr = file(path, *words, *again)
+    assert (code, summary["bad"]) == (1, 10), stderr
     assert summary["learned"] + summary["bad"] + summary["continued"] == 5_574
 
 
@@ -295,10 +295,10 @@ def test_the_same_command_again_tells_the_same_losses(
     words = (path, *CREATE, "--type", "a=number")
     assert file(other, *words[1:])[0] == 1
     assert file(*words)[0] == 1
-    code, summary, told = file(*words)
-    assert (code, summary["records"], summary["earlier"]) == (1, 0, 200), told
+    code, summary, stderr = file(*words)
+    assert (code, summary["records"], summary["earlier"]) == (1, 0, 200), stderr
     assert (summary["bad"], summary["earlier_dead"]) == (2, 2)
-    assert "NOT LEARNED: 2 of 200 records" in told
+    assert "NOT LEARNED: 2 of 200 records" in stderr
     assert file(*words, "--max-bad", "1%")[0] == 0
     with shared_server.client() as client:
         client.delete("hinged:{m}:dead")  # they were looked at
@@ -310,8 +310,8 @@ def test_contradictions_and_what_the_model_refuses_are_losses(file: Run, tmp_pat
     path.write_text("id,a,y\ni,1,p\nj,2,q\ni,3,p\nk,4,r\ni,1,p\n")
     create.write_text('{"learner": {"type": "multiclass_perceptron", "max_classes": 2}}')
     words = (path, "--model", "m", "--label", "y", "--id", "id")
-    code, summary, told = file(*words, "--create", create, "--max-bad", "1")
-    assert (code, summary["state"], summary["bad"]) == (1, "incomplete", 2), told
+    code, summary, stderr = file(*words, "--create", create, "--max-bad", "1")
+    assert (code, summary["state"], summary["bad"]) == (1, "incomplete", 2), stderr
     found = tuple(summary[name] for name in ("learned", "duplicates", "dead", "rejected"))
     assert found == (2, 1, 1, 1)
 
@@ -337,13 +337,13 @@ def test_a_file_that_is_refused_makes_no_model(
     tables = name.endswith((".csv", ".parquet"))
     words = (*LEARN, *(("--label", "y") if tables else ()))
     for paths in ([path], [good, path]):
-        code, summary, told = file(*paths, *words)
-        assert (code, summary["state"], summary["records"]) == (1, "failed", 0), told
+        code, summary, stderr = file(*paths, *words)
+        assert (code, summary["state"], summary["records"]) == (1, "failed", 0), stderr
         assert not has_model(shared_server)
 
 
 def _takes_signals(pid: int) -> bool:
-    """Tell whether a process has a handler for SIGTERM."""
+    """Return whether a process has a handler for SIGTERM."""
     status = Path(f"/proc/{pid}/status").read_text()
     caught = int(status.partition("SigCgt:")[2].split()[0], 16)
     return bool(caught >> (signal.SIGTERM - 1) & 1)
@@ -374,9 +374,9 @@ def test_waiting_for_standard_input_it_can_be_stopped(
 def test_a_bound_that_is_none_is_wrong_usage(file: Run, tmp_path: Path, bound: str) -> None:
     path = write_csv(tmp_path / "d.csv", events(5))
     words = (path, *CREATE, f"--max-bad={bound}")
-    code, _, told = file(*words)
+    code, _, stderr = file(*words)
     assert code == 2
-    assert "--max-bad" in told
+    assert "--max-bad" in stderr
 
 
 @pytest.mark.parametrize(
@@ -398,9 +398,9 @@ def test_a_cut_off_file_is_learned_as_far_as_it_is_whole(
     whole = gzip.compress("".join(json.dumps(row) + "\n" for row in rows).encode())
     path = tmp_path / "d.ndjson.gz"
     path.write_bytes(whole[: len(whole) // 2])
-    code, summary, told = file(path, *LEARN)
+    code, summary, stderr = file(path, *LEARN)
     assert code == 1
-    assert "is cut off" in told
+    assert "is cut off" in stderr
     assert summary["state"] == "failed"
     assert 500 < summary["learned"] < 3_000
     assert weights(shared_server) == learned(rows[: summary["learned"]])
@@ -418,12 +418,12 @@ def test_streams_in_a_row_are_learned_whole_or_the_run_fails(
     path = tmp_path / f"d.ndjson.{'xz' if module is lzma else 'bz2'}"
     path.write_bytes(first + b"\0" * 8 + bytes([second[0] ^ 1]) + second[1:])
     words = (path, *LEARN)
-    code, summary, told = file(*words)
+    code, summary, stderr = file(*words)
     assert (code, summary["state"], summary["learned"]) == (1, "failed", 2000)
-    assert "cannot be read further" in told
+    assert "cannot be read further" in stderr
     path.write_bytes(first + b"\0" * 8 + second + b"\0" * 512)
-    code, summary, told = file(*words)
-    assert (code, summary["learned"]) == (0, 3000), told
+    code, summary, stderr = file(*words)
+    assert (code, summary["learned"]) == (0, 3000), stderr
     assert weights(shared_server) == learned([*rows[:2000], *rows])
 
 
@@ -441,15 +441,15 @@ def test_cells_of_parquet_that_cannot_be_read(
     importlib.import_module("pyarrow.parquet").write_table(arrow.table(columns), path)
     words = [path, "--learner", "perceptron", "--label", "kind", "--type", "kind=text"]
     words += ["--map", "ham=true", "--map", "spam=false"]
-    told: dict[str, dict[str, str]] = {}
+    by_model: dict[str, dict[str, str]] = {}
     for model, day in (("m", "ignore"), ("n", "text")):
-        _, summary, said = file(*words, "--model", model, "--type", f"day={day}")
-        assert "Traceback" not in said
-        told[model] = reasons(shared_server, model)
-        assert summary["learned"] == 3_000 - len(told[model])
+        _, summary, errors = file(*words, "--model", model, "--type", f"day={day}")
+        assert "Traceback" not in errors
+        by_model[model] = reasons(shared_server, model)
+        assert summary["learned"] == 3_000 - len(by_model[model])
     label = {"2600": "row 2601: column kind is not UTF-8"}
     late = {"2500": "row 2501: column day is outside of the years 1 to 9999"}
-    assert told == {"m": label, "n": late | label}
+    assert by_model == {"m": label, "n": late | label}
     assert weights(shared_server) == learned(rows[:2600] + rows[2601:])
 
 
@@ -465,11 +465,11 @@ def test_interrupted_it_says_how_to_go_on_and_restart_brings_all_again(
     wait_until(lambda: proxy.hold and taken(shared_server) > 0, 30)
     first.process.send_signal(signal.SIGINT)
     proxy.hold = False
-    code, summary, told = first.end()
+    code, summary, stderr = first.end()
     proxy.stop()
     assert code == 128 + signal.SIGINT
     assert summary["state"] == "stopped"
-    assert "same command again" in told
+    assert "same command again" in stderr
     assert 0 < summary["records"] < len(rows)
     assert taken(shared_server) == summary["records"]
     assert file(path, *CREATE)[0] == 0
@@ -482,9 +482,9 @@ def test_interrupted_it_says_how_to_go_on_and_restart_brings_all_again(
 
 def test_without_a_model_or_a_label_it_says_what_to_do(file: Run, tmp_path: Path) -> None:
     path = write_csv(tmp_path / "d.csv", events(5))
-    code, _, told = file(path, "--model", "m")
+    code, _, stderr = file(path, "--model", "m")
     assert code == 1
-    assert "There is no model 'm'" in told
-    code, _, told = file(path, *LEARN)
+    assert "There is no model 'm'" in stderr
+    code, _, stderr = file(path, *LEARN)
     assert code == 1
-    assert "--label" in told
+    assert "--label" in stderr

@@ -70,8 +70,8 @@ def test_a_file_of_lines(
         {"id": "b", "y": "eggs"},
     ]
     file.write_text("\n".join([*map(json.dumps, rows), "{no label"]))
-    code, summary, told = run("file", str(file), "--model", "lines")
-    assert code == 1, told
+    code, summary, stderr = run("file", str(file), "--model", "lines")
+    assert code == 1, stderr
     assert (summary["learned"], summary["duplicates"], summary["dead"]) == (2, 1, 4)
     assert weights("lines") == {"b": 3.0, "a": 1.0}
     why = reasons(module_server, "lines")
@@ -91,8 +91,8 @@ def test_a_table_whose_other_columns_are_not_looked_at(
     file = tmp_path / "labels.csv"
     file.write_text("case,verdict,reviewer\n17,spam,Ann\n18,ham,Bob\n")
     words = "--label", "verdict", "--id", "case"
-    code, summary, told = run("file", str(file), "--model", "table", *words)
-    assert (code, summary["learned"]) == (0, 2), told
+    code, summary, stderr = run("file", str(file), "--model", "table", *words)
+    assert (code, summary["learned"]) == (0, 2), stderr
     assert weights("table") == {"17": 1.0, "18": -1.0}
 
 
@@ -110,8 +110,8 @@ def test_a_redis_stream(
             queue.xadd(f"labels-{model}", fields)
     words = ["--flat", "--label", "verdict"] if flat else []
     source = "redis-stream", "--url", module_server.url, "--stream", f"labels-{model}"
-    code, summary, told = run(*source, "--model", model, "--drain", *words)
-    assert (code, summary["learned"], summary["dead"]) == (1, 2, 1), told
+    code, summary, stderr = run(*source, "--model", model, "--drain", *words)
+    assert (code, summary["learned"], summary["dead"]) == (1, 2, 1), stderr
     assert set(reasons(module_server, model).values()) == {UNKNOWN}
     assert weights(model) == {"a": 1.0, "b": 1.0}
 
@@ -125,8 +125,8 @@ def test_a_topic_whose_keys_name_the_predictions(
         for key in (b"a", b"b", b"c"):
             broker.put("labels", [{"verdict": "spam", "at": "noon"}], key=key)
         words = "--bootstrap", broker.bootstrap, "--topic", "labels", "--id", "key", "--drain"
-        code, summary, told = run("kafka", *words, "--label", "verdict", "--model", "topic")
-    assert not reasons(module_server, "topic"), told
+        code, summary, stderr = run("kafka", *words, "--label", "verdict", "--model", "topic")
+    assert not reasons(module_server, "topic"), stderr
     assert (code, summary["learned"], summary["early"], summary["duplicates"]) == (0, 2, 1, 0)
     assert weights("topic") == {"a": 1.0, "b": 1.0}
     door.post("/v1/models/topic/predict", json={"id": "c", "x": {"c": 1.0}}).raise_for_status()

@@ -39,7 +39,7 @@ def predictions(rows: list[Event]) -> list[tuple[Any, bool, float, float]]:
     return found
 
 
-def told(lines: list[dict[str, Any]]) -> list[tuple[Any, bool, float, float]]:
+def predictions_of(lines: list[dict[str, Any]]) -> list[tuple[Any, bool, float, float]]:
     return [(one["id"], one["label"], one["score"], one["probability"]) for one in lines]
 
 
@@ -83,10 +83,10 @@ def test_each_entry_of_a_stream_has_the_prediction_of_before_it(
 ) -> None:
     rows = named(1_200)
     add(queue, [*rows[:700], rows[3], {"x": "no event", "y": True}, *rows[700:]])
-    code, summary, said = stream(own_server, queue, "--drain").end()
+    code, summary, stderr = stream(own_server, queue, "--drain").end()
     assert (code, summary["predicted"], summary["duplicates"], summary["dead"]) == (1, 1_200, 1, 1)
     found = written(queue)
-    assert told(found) == predictions(rows), said
+    assert predictions_of(found) == predictions(rows), stderr
     assert [one["offset"] for one in found[698:702]] == ["699-0", "700-0", "703-0", "704-0"]
     positions = {one["position"].split(".")[0] for one in found}
     with own_server.client() as client:
@@ -108,9 +108,9 @@ def test_killed_often_each_prediction_is_there_once(
         lambda _: None,
         4,
     )
-    code, summary, said = last.end()
-    assert (code, summary["unpredicted"]) == (0, 0), said
-    assert told(written(queue)) == predictions(rows)
+    code, summary, stderr = last.end()
+    assert (code, summary["unpredicted"]) == (0, 0), stderr
+    assert predictions_of(written(queue)) == predictions(rows)
     assert checkpoints(own_server) == 0
 
 
@@ -314,9 +314,11 @@ def test_a_file_to_a_file(redis_url: str, tmp_path: Path) -> None:
     path.write_text("\n".join(map(json.dumps, rows)))
     words = "file", str(path), "--predict-to", str(out), *CREATE
     for predicted in (50, 0):
-        code, summary, said = Ingest(*words, redis_url=redis_url).end()
-        assert (code, summary["predicted"]) == (0, predicted), said
-        assert told(list(map(json.loads, out.read_text().splitlines()))) == predictions(rows)
+        code, summary, stderr = Ingest(*words, redis_url=redis_url).end()
+        assert (code, summary["predicted"]) == (0, predicted), stderr
+        assert predictions_of(list(map(json.loads, out.read_text().splitlines()))) == predictions(
+            rows
+        )
 
 
 def test_a_topic_to_a_topic(redis_url: str) -> None:
@@ -326,8 +328,8 @@ def test_a_topic_to_a_topic(redis_url: str) -> None:
         broker.create("out")
         broker.put("t", rows)
         ingest = broker.ingest("--predict-to", "out", "--drain", redis_url=redis_url)
-        code, summary, said = ingest.end()
-        assert (code, summary["predicted"]) == (0, 40), said
+        code, summary, stderr = ingest.end()
+        assert (code, summary["predicted"]) == (0, 40), stderr
         shared = {"bootstrap.servers": broker.bootstrap, "group.id": "look", "log_level": 0}
         reader = ck.Consumer({**shared, "auto.offset.reset": "earliest"})
         reader.assign([ck.TopicPartition("out", 0, 0)])
@@ -337,4 +339,4 @@ def test_a_topic_to_a_topic(redis_url: str) -> None:
             found.append(json.loads(message.value() or b""))
             assert message.key() == found[-1]["id"].encode()
         reader.close()
-    assert told(found) == predictions(rows)
+    assert predictions_of(found) == predictions(rows)

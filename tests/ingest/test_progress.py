@@ -18,6 +18,6 @@ def test_a_terminal_sees_share_time_left_and_rate(
         reporter.total_bytes = 200  # known once the files are open
         tally.records = 5
         reporter.show(50)
-    told = capsys.readouterr().err  # the last of it stands there for certain
-    assert "100%, about 0 s left" in told
-    assert "/s" in told
+    written = capsys.readouterr().err  # the last of it stands there for certain
+    assert "100%, about 0 s left" in written
+    assert "/s" in written

@@ -30,8 +30,8 @@ class Slowly(Feeder):
     """A feeder that does something else before every batch; the first is number 0."""
 
     def __init__(self, one: Worker, before: Step) -> None:
-        self.said: list[str] = []
-        super().__init__(one.registry, one.lifecycle, "m", Stop(), self.said.append, Tally())
+        self.lines: list[str] = []
+        super().__init__(one.registry, one.lifecycle, "m", Stop(), self.lines.append, Tally())
         self._before = before
         self._number = -1
 

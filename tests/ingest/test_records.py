@@ -102,8 +102,8 @@ def test_mappings_and_bytes_give_the_same_batch_and_the_bad_ones_go_to_the_dead(
     from_bytes = gathered(good)
     assert values(from_bytes.events) == values(from_mappings.events)
     assert from_bytes.payload == from_mappings.payload
-    told = gathered([Raw("7", Fault("", "line 3: is cut off"))])
-    assert told.letters == [("7", "line 3: is cut off", "")]
+    lot = gathered([Raw("7", Fault("", "line 3: is cut off"))])
+    assert lot.letters == [("7", "line 3: is cut off", "")]
     long = gathered([Raw("8", b"x" * 9_000)])
     assert len(long.letters[0].record) == 8_192
 
@@ -136,11 +136,11 @@ def columns(
 ) -> Lot:
     """Return columns; single ones are only looked at if they are given."""
 
-    def told() -> list[Raw]:
+    def records() -> list[Raw]:
         assert each is not None
         return each
 
-    return Lot([str(n) for n in range(len(texts))], texts, events, told)
+    return Lot([str(n) for n in range(len(texts))], texts, events, records)
 
 
 def test_what_was_checked_is_the_event_that_its_json_is() -> None:
@@ -150,8 +150,8 @@ def test_what_was_checked_is_the_event_that_its_json_is() -> None:
     ]
     alone = gathered([Raw(str(n), event) for n, event in enumerate(made)])
     assert gathered(columns([None] * 50, made))._replace(places=alone.places) == alone
-    told = [msgspec.json.encode(event) if n % 3 else None for n, event in enumerate(made)]
-    assert gathered(columns(told, made))._replace(places=alone.places) == alone
+    texts = [msgspec.json.encode(event) if n % 3 else None for n, event in enumerate(made)]
+    assert gathered(columns(texts, made))._replace(places=alone.places) == alone
     assert [type(event) for event in alone.events] == [Event] * 50
 
 

@@ -83,8 +83,8 @@ def test_killed_often_with_a_second_reader_it_learns_every_entry_once(
     wait_until(lambda: taken(own_server) == COUNT, 60)
     for other in others:
         other.kill()
-    code, _, told = last.end()
-    assert code == 0, told
+    code, _, stderr = last.end()
+    assert code == 0, stderr
     assert weights(own_server) == learned(rows)
     assert reasons(own_server) == {}
     code, summary, _ = reader(own_server, queue, "a", "--drain").end()
@@ -109,8 +109,8 @@ def test_bad_entries_go_to_the_dead_and_a_signal_ends_it(
     add(queue, rows[6:], first_id=10)
     wait_until(lambda: taken(own_server) == 15, 5)
     running.process.send_signal(signal.SIGTERM)
-    code, summary, told = running.end()
-    assert code == 0, told
+    code, summary, stderr = running.end()
+    assert code == 0, stderr
     assert (summary["learned"], summary["dead"]) == (12, 3)
     assert list(reasons(own_server)) == ["7-0", "8-0", "9-0"]
     assert reasons(own_server)["7-0"] == "event is not a field of the entry"
@@ -126,9 +126,9 @@ def test_a_drained_stream_tells_its_losses_by_the_exit_code(
     with queue.client() as client:
         client.xadd("s", {"event": '{"x":{"f0":1},"y":"spam"}'}, id="10-0")
     words = ("--drain", "--max-bad", allowed)
-    found, summary, told = reader(own_server, queue, "a", *words).end()
-    assert (found, summary["learned"], summary["bad"]) == (code, 9, 1), told
-    assert "NOT LEARNED: 1 of 10 records" in told
+    found, summary, stderr = reader(own_server, queue, "a", *words).end()
+    assert (found, summary["learned"], summary["bad"]) == (code, 9, 1), stderr
+    assert "NOT LEARNED: 1 of 10 records" in stderr
     add(queue, events(1), first_id=11)
     assert reader(own_server, queue, "a", *words).end()[0] == 0  # of what came since
 
@@ -168,12 +168,12 @@ def test_a_rollback_of_the_models_is_learned_again_and_what_was_trimmed_is_told(
     with queue.client() as client:
         client.xreadgroup("g", "dead", {"s": ">"}, count=3)  # 31 to 33, then it dies
         client.xtrim("s", maxlen=2, approximate=False)  # 35 and 36 are left; 34 was never read
-    code, summary, told = reader(own_server, queue, "a", "--drain").end()
-    assert code == 1, told
+    code, summary, stderr = reader(own_server, queue, "a", "--drain").end()
+    assert code == 1, stderr
     assert (summary["learned"], summary["dead"], summary["gone"]) == (2, 3, 1)
-    assert "NOT LEARNED: 4 of 6 records" in told
+    assert "NOT LEARNED: 4 of 6 records" in stderr
     assert summary["lost"] == 4
-    assert "1 entries were trimmed away before they were read" in told
+    assert "1 entries were trimmed away before they were read" in stderr
     assert list(reasons(own_server)) == ["31-0", "32-0", "33-0"]
 
 
@@ -204,11 +204,11 @@ def test_the_fields_may_be_the_features_and_the_server_may_be_away(
         for number, row in enumerate(rows, 1):
             client.xadd("s", row["x"] | {"y": str(row["y"]).lower()}, id=f"{number}-0")
         client.xadd("s", {"a": "0x1", "y": "true"}, id="21-0")
-    code, summary, told = running.end()
+    code, summary, stderr = running.end()
     if summary["records"] < 21:  # it came to the end of what was there so far
-        assert code == 0, told
-        code, _, told = reader(own_server, queue, "a", "--drain", "--flat", "--label", "y").end()
-    assert code == 1, told
+        assert code == 0, stderr
+        code, _, stderr = reader(own_server, queue, "a", "--drain", "--flat", "--label", "y").end()
+    assert code == 1, stderr
     assert weights(own_server) == learned(rows)
     assert reasons(own_server) == {"21-0": "field a must be a number, not '0x1'"}
 
@@ -237,8 +237,8 @@ def test_large_entries_come_in_batches_bounded_by_bytes(
             client.xgroup_create("s", "g", "0")
             client.xreadgroup("g", "dead", {"s": ">"}, count=730)
         time.sleep(1.1)
-    code, summary, told = reader(own_server, queue, "a", "--drain").end()
-    assert (code, summary["learned"]) == (0, 840), told
+    code, summary, stderr = reader(own_server, queue, "a", "--drain").end()
+    assert (code, summary["learned"]) == (0, 840), stderr
     sizes = logged(own_server)
     assert sum(events for events, _ in sizes) == 840
     assert max(size for _, size in sizes) <= 2**20 + 1_000
@@ -260,8 +260,8 @@ def test_each_of_many_entries_deleted_while_pending_is_told(
         add(queue, rows, 1_301)
         client.xreadgroup("g", "dead", {"s": ">"}, count=10)
     time.sleep(1.1)
-    code, summary, told = reader(own_server, queue, "a", "--drain").end()
-    assert code == 1, told
+    code, summary, stderr = reader(own_server, queue, "a", "--drain").end()
+    assert code == 1, stderr
     assert (summary["learned"], summary["dead"], summary["lost"]) == (20, 1_300, 1_300)
     assert list(reasons(own_server)) == [f"{number}-0" for number in range(1, 1_301)]
     assert weights(own_server) == learned(rows)
@@ -271,8 +271,8 @@ def commands(server: RedisServer) -> int:
     """Return how many commands of clients the server has carried out, but for this one's."""
     with server.client() as client:
         found: Any = client.info("commandstats")
-        told = ("xreadgroup", "xpending", "xrange", "xinfo|groups", "xinfo|stream", "xclaim")
-        return sum(found.get(f"cmdstat_{name}", {"calls": 0})["calls"] for name in told)
+        stderr = ("xreadgroup", "xpending", "xrange", "xinfo|groups", "xinfo|stream", "xclaim")
+        return sum(found.get(f"cmdstat_{name}", {"calls": 0})["calls"] for name in stderr)
 
 
 def sent(server: RedisServer) -> int:
@@ -346,8 +346,8 @@ def test_consumers_of_killed_readers_are_removed_once_their_entries_are_taken_ov
     (standing if holder == "a" else holding).kill()
     time.sleep(1.1)  # idle for as long as makes it a killed one
     add(queue, rows[40:], 41)
-    code, _, told = reader(own_server, queue, "c", "--drain").end()
-    assert code == 0, told
+    code, _, stderr = reader(own_server, queue, "c", "--drain").end()
+    assert code == 0, stderr
     assert consumers() == {}
     assert weights(own_server) == learned(rows)
 
@@ -369,12 +369,12 @@ def test_models_set_back_before_the_first_entry_are_told_not_passed_over(
     else:
         own_server.set_back(tmp_path / "copy")
         other = reader(own_server, queue, "a", "--drain")
-    code, summary, told = other.end()
-    assert (code, summary["records"]) == (1, 0), told
-    assert "the stream holds entries up to there" in told
-    assert "--from start" in told
-    code, summary, told = reader(own_server, queue, "a", "--drain", "--from", "start").end()
-    assert (code, summary["learned"]) == (0, 100 + running), told
+    code, summary, stderr = other.end()
+    assert (code, summary["records"]) == (1, 0), stderr
+    assert "the stream holds entries up to there" in stderr
+    assert "--from start" in stderr
+    code, summary, stderr = reader(own_server, queue, "a", "--drain", "--from", "start").end()
+    assert (code, summary["learned"]) == (0, 100 + running), stderr
     assert weights(own_server) == learned([*rows, *events(1)[:running]])
 
 
@@ -390,9 +390,9 @@ def test_an_offset_that_goes_while_a_reader_waits_is_told(
     wait_until(lambda: taken(own_server) == 101)
     with own_server.client() as client:
         assert client.delete("hinged:{m}:offsets")
-    code, summary, told = waiting.end()
-    assert (code, summary["learned"]) == (1, 1), told
-    assert "--from start" in told
+    code, summary, stderr = waiting.end()
+    assert (code, summary["learned"]) == (1, 1), stderr
+    assert "--from start" in stderr
     assert weights(own_server) == learned(rows)
 
 
@@ -403,9 +403,9 @@ def test_a_group_of_others_may_be_gone_on_from_which_is_told(
     add(queue, rows)
     with queue.client() as client:
         client.xgroup_create("s", "g", "6-0")
-    code, summary, told = reader(own_server, queue, "a", "--drain", "--from", "group").end()
-    assert (code, summary["learned"]) == (0, 4), told
-    assert "Beginning behind 6-0" in told
+    code, summary, stderr = reader(own_server, queue, "a", "--drain", "--from", "group").end()
+    assert (code, summary["learned"]) == (0, 4), stderr
+    assert "Beginning behind 6-0" in stderr
     assert weights(own_server) == learned(rows[6:])
 
 
@@ -415,14 +415,14 @@ def test_a_drain_waits_for_servers_that_are_away_only_so_long(
     add(queue, events(5))
     assert reader(own_server, queue, "a", "--drain").end()[0] == 0
     queue.stop()
-    code, _, told = reader(own_server, queue, "a", "--drain", "--wait-s", "1").end(30)
-    assert code == 1, told
-    assert f"The Redis of the source at {queue.url} gave no answer for 1 seconds" in told
+    code, _, stderr = reader(own_server, queue, "a", "--drain", "--wait-s", "1").end(30)
+    assert code == 1, stderr
+    assert f"The Redis of the source at {queue.url} gave no answer for 1 seconds" in stderr
     queue.start()
     own_server.stop()
-    code, _, told = reader(own_server, queue, "a", "--drain", "--wait-s", "1").end(30)
-    assert code == 1, told
-    assert f"The Redis of the models at {own_server.url} gave no answer for 1 seconds" in told
+    code, _, stderr = reader(own_server, queue, "a", "--drain", "--wait-s", "1").end(30)
+    assert code == 1, stderr
+    assert f"The Redis of the models at {own_server.url} gave no answer for 1 seconds" in stderr
 
 
 def test_a_record_whose_id_names_another_event_is_kept_to_be_mended(
@@ -435,8 +435,8 @@ def test_a_record_whose_id_names_another_event_is_kept_to_be_mended(
         for number, text in enumerate([first, '{"x":{"b":2},"y":true}', other, "{", long], 1):
             client.xadd("s", {"event": text}, id=f"{number}-0")
         client.xadd("s", {"event": '{"x":{"c":3},"y":true}', "id": "e"}, id="6-0")
-    code, summary, told = reader(own_server, queue, "a", "--drain").end()
-    assert (code, summary["learned"], summary["dead"]) == (1, 2, 4), told
+    code, summary, stderr = reader(own_server, queue, "a", "--drain").end()
+    assert (code, summary["learned"], summary["dead"]) == (1, 2, 4), stderr
     found = {letter["offset"]: letter for letter in letters(own_server)}
     why = {at: letter["reason"] for at, letter in found.items()}
     assert [at for at, reason in why.items() if reason == "id names another event already"] == [

@@ -66,9 +66,9 @@ def test_a_long_life_has_few_points(client: httpx.Client, new_model: NewModel) -
     for first in range(0, len(events), 1_500):
         for one in learn(client, model, events[first : first + 1_500]):
             wrong.append(wrong[-1] + one["mistake"])
-    told = history(client, model)
-    points = told["points"]
-    assert told["position"] == client.get(model).json()["position"]
+    read = history(client, model)
+    points = read["points"]
+    assert read["position"] == client.get(model).json()["position"]
     assert [one["events"] for one in points] == [*range(32, 9_000, 32), 9_000]
     assert [one["mistakes"] for one in points] == [wrong[one["events"]] for one in points]
     for i, one in enumerate(points):  # of the events since the last point that is 200 back

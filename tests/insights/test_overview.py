@@ -62,17 +62,17 @@ def test_models_are_counted_and_cut(own_server: RedisServer) -> None:
 
 
 def test_a_key_sees_its_own_models(own_server: RedisServer) -> None:
-    shown, records = {}, []
+    tokens, records = {}, []
     for name, models in (("root", ("*",)), ("some", ("mine-*",))):
-        shown[name], record = new_key(name, ("predict", "admin"), models)
+        tokens[name], record = new_key(name, ("predict", "admin"), models)
         records.append(record.model_dump(mode="json"))
     with serving(own_server.url, keys=json.dumps(records)) as client:
         assert client.get("/v1/overview").status_code == 401
-        client.headers["authorization"] = f"Bearer {shown['root']}"
+        client.headers["authorization"] = f"Bearer {tokens['root']}"
         for name in ("mine-1", "theirs"):
             client.put(f"/v1/models/{name}", json=SPEC).raise_for_status()
         wait_until(lambda: look(client)["total"] == 2)
-        client.headers["authorization"] = f"Bearer {shown['some']}"
+        client.headers["authorization"] = f"Bearer {tokens['some']}"
         assert [one["name"] for one in look(client)["models"]] == ["mine-1"]
         assert look(client)["total"] == 1
 

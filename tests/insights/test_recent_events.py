@@ -27,9 +27,11 @@ def test_the_newest_come_first_with_the_answers_of_now(client: httpx.Client, mod
     assert [one["x"] for one in found] == [{"a": -1, "b": 1}, {"b": 2}, {"a": 1}]
     assert [(one["y"], one["w"]) for one in found] == [(False, 0.5), (False, 1.0), (True, 1.0)]
     asked = [{"x": one["x"]} for one in found]
-    told = client.post(f"{model}/predict", json=asked).json()
-    assert [(one["y_pred"], one["score"]) for one in found] == [(t["y"], t["score"]) for t in told]
-    assert found[0]["position"] == told[0]["position"], "the last entry"
+    predicted = client.post(f"{model}/predict", json=asked).json()
+    assert [(one["y_pred"], one["score"]) for one in found] == [
+        (t["y"], t["score"]) for t in predicted
+    ]
+    assert found[0]["position"] == predicted[0]["position"], "the last entry"
     assert [one["id"] for one in recent(client, model, count=1)] == ["3"]
 
 

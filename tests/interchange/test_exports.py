@@ -86,8 +86,8 @@ class Model:
         self.answers = answer.json()
         self.multiclass = kind in ("classes", "rest")
         of_text = int if kind == "rest" else str
-        known = [of_text(text) for text in self.answers[0]["proba"]]
-        self.labels = known if self.multiclass else spec.get("labels", [False, True])
+        classes = [of_text(text) for text in self.answers[0]["proba"]]
+        self.labels = classes if self.multiclass else spec.get("labels", [False, True])
         with Client(url) as caller:
             self.document = caller.export_checkpoint(
                 self.name, caller.make_checkpoint(self.name).uid
@@ -125,8 +125,8 @@ def test_sql(model: Model) -> None:
     assert len(found) == len(model.asked)
     for row in found:
         y = bool(row["label"]) if model.kind == "scaled" else row["label"]
-        told = y if model.multiclass else model.labels[1]
-        model.check(row["n"], y, row["score"], {text_of(told): row["probability"]}, 1e-9)
+        positive = y if model.multiclass else model.labels[1]
+        model.check(row["n"], y, row["score"], {text_of(positive): row["probability"]}, 1e-9)
 
 
 def test_c(model: Model, tmp_path: Path) -> None:
@@ -197,11 +197,11 @@ def test_onnx(model: Model) -> None:
 
     session = runtime.InferenceSession(model.export("onnx"))
     about = session.get_modelmeta().custom_metadata_map
-    names, known = json.loads(about["features"]), json.loads(about["labels"])
+    names, classes = json.loads(about["features"]), json.loads(about["labels"])
     x = np.array([[e.get(n, math.nan) for n in names] for e in model.asked])
     labels, scores, shares = session.run(None, {"x": x})
     for i, (y, score, share) in enumerate(zip(labels.tolist(), scores, shares, strict=True)):
-        proba = dict(zip(map(text_of, known), share.tolist(), strict=True))
+        proba = dict(zip(map(text_of, classes), share.tolist(), strict=True))
         model.check(i, y, score.max(), proba, 1e-9)
 
 
@@ -223,7 +223,7 @@ def test_river(model: Model, client: httpx.Client) -> None:
 
 
 @pytest.mark.parametrize(
-    ("spec", "told"),
+    ("spec", "message"),
     [
         ({"learner": {"type": "auto"}, "labels": ["a", "b"]}, "hinged replay"),
         ({"learner": {"type": "curved", "learner": {"type": "arow"}}}, "curved"),
@@ -242,13 +242,13 @@ def test_river(model: Model, client: httpx.Client) -> None:
     ],
 )
 def test_a_model_that_is_not_linear_is_refused_with_the_way_out(
-    service: Service, new_model: NewModel, tmp_path: Path, spec: dict[str, Any], told: str
+    service: Service, new_model: NewModel, tmp_path: Path, spec: dict[str, Any], message: str
 ) -> None:
     name = new_model(**spec).rsplit("/", 1)[1]
     file = tmp_path / "out"
     done = run_hinged("export", name, str(file), "--format", "sql", HINGED_URL=service.url)
     assert done.code == 1
-    assert told in done.err
+    assert message in done.err
     assert not file.exists()
     river = run_hinged("export", name, str(file), "--format", "river", HINGED_URL=service.url)
     assert river.code == 0, river

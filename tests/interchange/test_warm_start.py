@@ -70,9 +70,9 @@ def test_a_river_pipeline_goes_on(client: httpx.Client, start: Start) -> None:
         assert answer["proba"]["yes"] == pytest.approx(model.predict_proba_one(x)[True], abs=1e-9)
     learned = client.post(f"{path}/learn", json={"x": EVENTS[0], "y": "no"}).json()
     assert learned["updated"]
-    shown = client.get(path).json()
-    assert shown["spec"]["learner"]["type"] == "logistic_sgd"
-    assert shown["events"] == 1
+    info = client.get(path).json()
+    assert info["spec"]["learner"]["type"] == "logistic_sgd"
+    assert info["events"] == 1
 
 
 def test_river_for_several_labels(client: httpx.Client, start: Start) -> None:
@@ -84,8 +84,8 @@ def test_river_for_several_labels(client: httpx.Client, start: Start) -> None:
         answer = client.post(f"{path}/predict", json={"x": {"age": age / 40}}).json()
         for y, member in model.classifiers.items():
             score = member.weights["age"] * age / 40 + member.intercept
-            shown = client.get(f"{path}/weights", params={"class": y}).json()["classes"][y]
-            found = shown["weights"].get("age", 0.0) * age / 40 + shown["intercept"]
+            info = client.get(f"{path}/weights", params={"class": y}).json()["classes"][y]
+            found = info["weights"].get("age", 0.0) * age / 40 + info["intercept"]
             assert found == pytest.approx(score, abs=1e-12)
         assert answer["y"] == model.predict_one({"age": age / 40})
 
@@ -140,7 +140,7 @@ def test_the_learners_of_this_package(client: httpx.Client, start: Start) -> Non
 
 
 @pytest.mark.parametrize(
-    ("model", "origin", "told"),
+    ("model", "origin", "message"),
     [
         (
             compose.Pipeline(RIVER.naive_bayes.GaussianNB()),
@@ -160,9 +160,9 @@ def test_the_learners_of_this_package(client: httpx.Client, start: Start) -> Non
     ],
 )
 def test_a_model_that_cannot_be_taken_over_is_named(
-    start: Start, model: object, origin: str, told: str
+    start: Start, model: object, origin: str, message: str
 ) -> None:
-    with pytest.raises(NotImportable, match=told):
+    with pytest.raises(NotImportable, match=message):
         start(model, origin)
 
 

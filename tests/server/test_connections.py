@@ -57,7 +57,7 @@ def listens(port: int) -> bool:
 
 
 def cut_off(port: int, begin: bytes, more: bytes) -> bool:
-    """Tell whether the service ends a connection on which a head has no end."""
+    """Return whether the service ends a connection on which a head has no end."""
     with socket.create_connection(("127.0.0.1", port), timeout=30) as to:
         to.sendall(begin)
         sent = 0
@@ -187,7 +187,7 @@ def begun_late(port: int) -> bool:
 
 
 def used_for(port: int, seconds: float) -> bool:
-    """Use a connection for some seconds; tell whether it stayed."""
+    """Use a connection for some seconds; return whether it stayed."""
     until_s = time.monotonic() + seconds
     with socket.create_connection(("127.0.0.1", port), timeout=30) as to:
         while time.monotonic() < until_s:

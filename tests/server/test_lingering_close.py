@@ -164,10 +164,10 @@ def test_a_head_that_cannot_be_read_is_told_before_a_body(
 
 
 def test_refusals_of_keys_and_of_room_arrive(own_server: RedisServer) -> None:
-    shown, record = new_key("root", ("predict", "learn", "admin"), ("*",))
+    token, record = new_key("root", ("predict", "learn", "admin"), ("*",))
     keys = json.dumps([record.model_dump(mode="json")])
     with Service(own_server.url, max_requests=1, keys=keys) as service:
-        room, key = service.app.room, f"Authorization: Bearer {shown}"  # type: ignore[attr-defined]
+        room, key = service.app.room, f"Authorization: Bearer {token}"  # type: ignore[attr-defined]
         for method, path in (("POST", LEARN), ("PUT", "/v1/models/n"), ("POST", "/nothing")):
             assert sent_whole(service.port, method, path, BIG).status == 401
         with socket.create_connection(("127.0.0.1", service.port), timeout=30) as slow:

@@ -17,7 +17,7 @@ import msgspec
 import pytest
 
 from hinged_service.server.owners import Owners, owner_of
-from hinged_service.server.peers import Link, Lost, PeerCall, Serving, Told
+from hinged_service.server.peers import Link, Lost, PeerAnswer, PeerCall, Serving
 from hinged_service.settings import Settings
 
 STREAMS = [f"stream-{n}" for n in range(2_000)]
@@ -56,7 +56,7 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 def echo(call: PeerCall, peer: Serving) -> None:
-    peer.tell(Told(call.number, 200, [(b"a", b"b")], call.model.encode() + call.body))
+    peer.answer(PeerAnswer(call.number, 200, [(b"a", b"b")], call.model.encode() + call.body))
 
 
 def ignore(call: PeerCall, peer: Serving) -> None: ...
@@ -87,8 +87,8 @@ def links(worker: Owners) -> list[Link]:
     return list(found.values())
 
 
-async def asked(link: Link, body: bytes) -> Told:
-    answer: asyncio.Future[Told] = asyncio.get_running_loop().create_future()
+async def asked(link: Link, body: bytes) -> PeerAnswer:
+    answer: asyncio.Future[PeerAnswer] = asyncio.get_running_loop().create_future()
     link.call("m", "uid", b"", body, answer)
     return await asyncio.wait_for(answer, 30)
 
@@ -100,9 +100,9 @@ async def test_workers_that_share_a_directory_agree_and_answer_each_other(tmp_pa
         assert mine == {stream for stream in STREAMS if second.of(stream) is not None}
         (link,) = links(first)
         bodies = [bytes([65 + n]) * size for n, size in enumerate((0, 3, 70_000, 2**20, 5))]
-        told = await asyncio.gather(*(asked(link, body) for body in bodies))
-        assert [one.body for one in told] == [b"m" + body for body in bodies]
-        assert {(one.status, *one.headers) for one in told} == {(200, (b"a", b"b"))}
+        frame_answer = await asyncio.gather(*(asked(link, body) for body in bodies))
+        assert [one.body for one in frame_answer] == [b"m" + body for body in bodies]
+        assert {(one.status, *one.headers) for one in frame_answer} == {(200, (b"a", b"b"))}
 
 
 async def test_only_the_user_may_reach_the_socket(tmp_path: Path) -> None:

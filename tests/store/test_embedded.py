@@ -54,7 +54,7 @@ class User:
         )
         assert self.hear() == "here"
 
-    def say(self) -> None:
+    def send(self) -> None:
         assert self.process.stdin is not None
         self.process.stdin.write("\n")
         self.process.stdin.flush()
@@ -64,11 +64,11 @@ class User:
         return self.process.stdout.readline().strip()
 
     def acquire(self) -> str:
-        self.say()
+        self.send()
         return self.hear()
 
     def leave(self) -> None:
-        self.say()
+        self.send()
         assert self.hear() == "left"
         assert self.process.wait(10) == 0
 
@@ -173,13 +173,13 @@ def test_six_at_once_start_one_server_and_leave_none(
 ) -> None:
     users = [user() for _ in range(6)]
     for each in users:
-        each.say()
+        each.send()
     urls = {each.hear() for each in users}
     assert len(urls) == 1
     assert embedded_servers(data_dir) == [process_id(urls.pop())]
     assert (data_dir / "valkey.log").read_text().count("Ready to accept connections") == 1
     for each in users:
-        each.say()
+        each.send()
     assert [each.hear() for each in users] == ["left"] * 6
     assert embedded_servers(data_dir) == []
 

@@ -21,9 +21,9 @@ def test_reasons_have_the_same_numbers_in_lua(script: str, reasons: type[IntEnum
     source = load(script).source
     table = re.search(rf"^local {reasons.__name__} = {{(.*?)}}", source, re.MULTILINE | re.DOTALL)
     assert table is not None
-    said = {name: int(number) for name, number in re.findall(r"(\w+) = (\d+)", table[1])}
-    assert said == {reason.name: reason.value for reason in reasons}
-    assert set(re.findall(rf"\b{reasons.__name__}\.(\w+)", source)) == set(said)
+    documented = {name: int(number) for name, number in re.findall(r"(\w+) = (\d+)", table[1])}
+    assert documented == {reason.name: reason.value for reason in reasons}
+    assert set(re.findall(rf"\b{reasons.__name__}\.(\w+)", source)) == set(documented)
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ _SLOTS = 16_384
 _START_S = 60
 
 
-class Known(NamedTuple):
+class NodeView(NamedTuple):
     """A node as another one knows it: a line of CLUSTER NODES."""
 
     id: str
@@ -179,7 +179,7 @@ class Cluster:
             node.ask("CLUSTER", "ADDSLOTSRANGE", first, after - 1)
         for node in self.nodes[1:]:
             self.nodes[0].ask("CLUSTER", "MEET", "127.0.0.1", node.port, node.bus_port)
-        wait_until(lambda: all(len(self._known_by(n)) == len(self.nodes) for n in self.nodes), 60)
+        wait_until(lambda: all(len(self._seen_by(n)) == len(self.nodes) for n in self.nodes), 60)
         for replica, primary in zip(replicas, primaries, strict=False):
             replica.ask("CLUSTER", "REPLICATE", self.id_of(primary))
         self.until_ok()
@@ -260,18 +260,18 @@ class Cluster:
             if node.alive and node.info("replication")["role"] == "master":
                 node.ask("CLUSTER", "SETSLOT", slot, "NODE", self.id_of(to))
 
-    def _known_by(self, node: Node) -> dict[int, Known]:
+    def _seen_by(self, node: Node) -> dict[int, NodeView]:
         text: str = node.ask("CLUSTER", "NODES")
-        known: dict[int, Known] = {}
+        views: dict[int, NodeView] = {}
         for line in text.splitlines():
             name, address, flags, primary, _, _, _, _, *slots = line.split()
             port = int(address.partition("@")[0].rpartition(":")[2])
             held = [s.split("-") for s in slots if not s.startswith("[")]  # [..]: migrating
             bounds = [(int(one[0]), int(one[-1])) for one in held]
             if "handshake" not in flags:
-                known[port] = Known(name, set(flags.split(",")), primary, bounds)
-        return known
+                views[port] = NodeView(name, set(flags.split(",")), primary, bounds)
+        return views
 
     def _owners(self, node: Node) -> list[tuple[int, int, int]]:
-        known = self._known_by(node)
-        return [(*bounds, port) for port, about in known.items() for bounds in about.slots]
+        views = self._seen_by(node)
+        return [(*bounds, port) for port, about in views.items() for bounds in about.slots]

@@ -90,9 +90,9 @@ class ForkedCommand:
     def communicate(self, timeout: float = 60) -> tuple[str, str]:
         """Return the rest of what it says on its two pipes, and wait for its end."""
         deadline = time.monotonic() + timeout
-        said = dict.fromkeys((self.stdout, self.stderr), b"")
+        outputs = dict.fromkeys((self.stdout, self.stderr), b"")
         with selectors.DefaultSelector() as open_ones:
-            for pipe in said:
+            for pipe in outputs:
                 if not pipe.closed:
                     open_ones.register(pipe, selectors.EVENT_READ, pipe)
             while open_ones.get_map():
@@ -101,12 +101,12 @@ class ForkedCommand:
                     raise subprocess.TimeoutExpired(self._arguments, timeout)
                 for key, _ in ready:
                     part = os.read(key.fd, 65_536)
-                    said[key.data] += part
+                    outputs[key.data] += part
                     if not part:
                         open_ones.unregister(key.fileobj)
                         key.data.close()
         self.wait(max(0, deadline - time.monotonic()))
-        return said[self.stdout].decode(), said[self.stderr].decode()
+        return outputs[self.stdout].decode(), outputs[self.stderr].decode()
 
 
 def _text(pipe: Connection) -> IO[str]:

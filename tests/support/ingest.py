@@ -100,8 +100,8 @@ class Ingest:
 
     def end(self, timeout_s: float = 120) -> tuple[int, dict[str, Any], str]:
         """Wait for its end; return exit code, summary, and what it told."""
-        out, told = self.process.communicate(timeout=timeout_s)
-        return self.process.wait(), json.loads(out or "{}"), told
+        out, stderr = self.process.communicate(timeout=timeout_s)
+        return self.process.wait(), json.loads(out or "{}"), stderr
 
 
 def kill_often(

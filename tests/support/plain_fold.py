@@ -67,7 +67,7 @@ class Folded:
         self.chains[entry_id] = fields["chain"]
 
     def reached(self, position: str) -> bool:
-        """Tell whether a position that was answered, `id.chain`, is one of this log's."""
+        """Return whether a position that was answered, `id.chain`, is one of this log's."""
         entry_id, _, chain = position.partition(".")
         return self.chains.get(entry_id) == chain
 

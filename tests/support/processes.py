@@ -12,7 +12,7 @@ PROC = Path("/proc")
 
 
 def gone(pid: int) -> bool:
-    """Tell if a process has ended, even if its parent has not waited for it."""
+    """Return whether a process has ended, even if its parent has not waited for it."""
     try:
         status = (PROC / str(pid) / "stat").read_text()
     except OSError:

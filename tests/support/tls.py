@@ -14,7 +14,7 @@ from tests.support.redis_server import RedisServer
 
 
 def speaks_tls(binary: str) -> bool:
-    """Tell if a server was built with TLS: then it misses a certificate, else the whole thing."""
+    """Return whether a server was built with TLS: only such a one misses a certificate."""
     tried = subprocess.run(
         [binary, "--port", "0", "--tls-port", "1"], capture_output=True, timeout=30, check=False
     )

@@ -11,7 +11,7 @@ Labels = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
-class Told:
+class Metrics:
     samples: dict[tuple[str, Labels], float]
 
     def value(self, name: str, **labels: str) -> float:
@@ -30,7 +30,7 @@ class Told:
         return {key: value for key, value in self.samples.items() if key[0].endswith(ends)}
 
 
-def scrape(client: httpx.Client, url: str = "") -> Told:
+def scrape(client: httpx.Client, url: str = "") -> Metrics:
     """Return what /metrics tells; no series may come twice."""
     answer = client.get(f"{url}/metrics")
     assert answer.status_code == 200, answer.text
@@ -40,16 +40,16 @@ def scrape(client: httpx.Client, url: str = "") -> Told:
             key = sample.name, tuple(sorted(sample.labels.items()))
             assert key not in samples, key
             samples[key] = sample.value
-    return Told(samples)
+    return Metrics(samples)
 
 
-def until(client: httpx.Client, url: str, name: str, value: float, **labels: str) -> Told:
+def until(client: httpx.Client, url: str, name: str, value: float, **labels: str) -> Metrics:
     """Scrape until a sample has a value."""
-    told = [scrape(client, url)]
+    metrics = [scrape(client, url)]
 
     def there() -> bool:
-        told[0] = scrape(client, url)
-        return told[0].value(name, **labels) == value
+        metrics[0] = scrape(client, url)
+        return metrics[0].value(name, **labels) == value
 
     wait_until(there, 30)
-    return told[0]
+    return metrics[0]

@@ -98,9 +98,9 @@ def test_redis_killed_under_load_is_two_lines(server: RedisServer, lines: Lines)
             stop.set()
             for thread in threads:
                 thread.join()
-    told = [line for line in lines.messages() if "Redis" in line]
-    assert len(told) == 2, told
-    assert told[1] == "Redis is back."
+    logged = [line for line in lines.messages() if "Redis" in line]
+    assert len(logged) == 2, logged
+    assert logged[1] == "Redis is back."
     assert len(lines.messages()) <= 2 + len(names)  # one per model whose log lost its end
     assert "payload" not in lines.text
 
@@ -178,13 +178,13 @@ def test_a_record_as_json() -> None:
 
 
 def test_a_record_of_a_request() -> None:
-    def said() -> dict[str, Any]:
+    def logged_record() -> dict[str, Any]:
         current.set({"headers": [(b"x-request-id", b"mine")], "path_params": {"model": "m" * 999}})
         record = logging.getLogger("a").makeRecord("a", logging.INFO, "file", 1, "text", (), None)
         found: dict[str, Any] = json.loads(JsonLines().format(record))
         return found
 
-    found = contextvars.copy_context().run(said)
+    found = contextvars.copy_context().run(logged_record)
     assert (found["request_id"], found["model"]) == ("mine", "m" * 256)
 
 
@@ -221,7 +221,7 @@ def test_a_state_that_lasts_is_told_again_with_how_often(lines: Lines) -> None:
     for _ in range(4):
         changes.enter("a", logger, "bad", every_s=3600)
     changes.enter("a", logger, "bad", every_s=0)
-    assert lines.messages() == ["bad", "bad (and 3 times more since it was last told)"]
+    assert lines.messages() == ["bad", "bad (and 3 times more since it was last logged)"]
 
 
 def test_not_more_than_a_thousand_states_are_remembered(lines: Lines) -> None:

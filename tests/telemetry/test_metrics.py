@@ -40,7 +40,7 @@ def test_the_account_of_a_model(client: httpx.Client) -> None:
     learn(
         client, "m", {"x": {"a": 1}, "y": False, "id": "3"}, {"x": {"a": 1}, "y": True, "id": "2"}
     )
-    told = scrape(client)
+    metrics = scrape(client)
     expected = {
         "hinged_events_total": 3,
         "hinged_mistakes_total": 2,
@@ -51,13 +51,13 @@ def test_the_account_of_a_model(client: httpx.Client) -> None:
         "hinged_queue_events": 0,
         "hinged_replica_staleness_seconds": 0,
     }
-    assert {name: told.value(name, model="m") for name in expected} == expected
-    assert told.value("hinged_append_seconds_count") == 3
-    assert told.value("hinged_batch_events_sum") == 5
-    assert told.value("hinged_batch_events_bucket", le="1.0") == 1
-    assert told.value("hinged_batch_events_bucket", le="2.0") == 3
-    assert told.value("hinged_replicas") == told.value("hinged_workers") == 1
-    assert 0 < told.value("hinged_append_seconds_sum") < 30
+    assert {name: metrics.value(name, model="m") for name in expected} == expected
+    assert metrics.value("hinged_append_seconds_count") == 3
+    assert metrics.value("hinged_batch_events_sum") == 5
+    assert metrics.value("hinged_batch_events_bucket", le="1.0") == 1
+    assert metrics.value("hinged_batch_events_bucket", le="2.0") == 3
+    assert metrics.value("hinged_replicas") == metrics.value("hinged_workers") == 1
+    assert 0 < metrics.value("hinged_append_seconds_sum") < 30
 
 
 def test_refusals_by_their_reason(client: httpx.Client) -> None:
@@ -69,14 +69,14 @@ def test_refusals_by_their_reason(client: httpx.Client) -> None:
     assert learn(client, "m", {"y": True, "id": "never predicted"}).status_code == 404
     lines = b'{"x":{"a":1},"y":true}\n{"x":1}\n{"x":{"a":3},"y":true,"id":"1"}\n'
     client.post("/v1/models/m/learn", content=lines, headers=NDJSON)
-    told = scrape(client)
+    metrics = scrape(client)
     found = {
-        labels["reason"]: told.value("hinged_rejected_total", **labels)
-        for labels in told.labels("hinged_rejected_total")
+        labels["reason"]: metrics.value("hinged_rejected_total", **labels)
+        for labels in metrics.labels("hinged_rejected_total")
     }
     assert found == {"fold": 0, "invalid": 3, "conflict": 2, "unknown": 1}
-    assert told.value("hinged_duplicates_total", model="m") == 0
-    assert told.value("hinged_events_total", model="m") == 2
+    assert metrics.value("hinged_duplicates_total", model="m") == 0
+    assert metrics.value("hinged_events_total", model="m") == 2
 
 
 def test_events_that_only_the_fold_can_refuse(client: httpx.Client) -> None:
@@ -84,9 +84,9 @@ def test_events_that_only_the_fold_can_refuse(client: httpx.Client) -> None:
     client.put("/v1/models/words", json={**SPEC, "stream": "s", "labels": ["ham", "spam"]})
     learn(client, "words", {"x": {"a": 1}, "y": "spam"}, {"x": {"a": 1}, "y": "ham"})
     client.get("/v1/models/numbers")
-    told = until(client, "", "hinged_replica_position_events", 2, model="numbers")
-    assert told.value("hinged_rejected_total", model="numbers", reason="fold") == 2
-    assert told.value("hinged_events_total", model="numbers") == 0
+    metrics = until(client, "", "hinged_replica_position_events", 2, model="numbers")
+    assert metrics.value("hinged_rejected_total", model="numbers", reason="fold") == 2
+    assert metrics.value("hinged_events_total", model="numbers") == 0
 
 
 def test_labels_of_a_stream(client: httpx.Client) -> None:
@@ -94,10 +94,10 @@ def test_labels_of_a_stream(client: httpx.Client) -> None:
     for name in ("p1", "p2", "p3"):
         client.post("/v1/models/m/predict", json={"id": name, "x": {"a": 1}})
     learn(client, "m", {"id": "p1", "y": True})
-    told = until(client, "", "hinged_labels_joined_total", 1, stream="s")
-    assert told.value("hinged_labels_pending", stream="s") == 2
-    assert told.value("hinged_labels_late_total", stream="s") == 0
-    assert told.value("hinged_label_delay_seconds_count", model="m") == 1
+    metrics = until(client, "", "hinged_labels_joined_total", 1, stream="s")
+    assert metrics.value("hinged_labels_pending", stream="s") == 2
+    assert metrics.value("hinged_labels_late_total", stream="s") == 0
+    assert metrics.value("hinged_label_delay_seconds_count", model="m") == 1
 
 
 def test_requests_by_the_template_of_their_route(client: httpx.Client) -> None:
@@ -107,18 +107,18 @@ def test_requests_by_the_template_of_their_route(client: httpx.Client) -> None:
     client.post("/v1/models/m/predict", content=b'{"x":{"a":1}}\n', headers=NDJSON)
     client.get("/v1/models/m")
     client.delete("/healthz")
-    told = scrape(client)
+    metrics = scrape(client)
 
     def requests(method: str, route: str, status: int) -> float:
         labels = {"method": method, "route": route, "status": str(status)}
-        return told.value("hinged_http_requests_total", **labels)
+        return metrics.value("hinged_http_requests_total", **labels)
 
     assert requests("PUT", "/v1/models/{model}", 201) == 1
     assert requests("POST", PREDICT, 200) == 4
     assert requests("GET", "/v1/models/{model}", 200) == 1
     assert requests("DELETE", "/healthz", 405) == 1
-    assert told.value("hinged_http_request_seconds_count", route=PREDICT) == 4
-    assert told.value("hinged_http_request_seconds_count", route="/v1/models/{model}") == 2
+    assert metrics.value("hinged_http_request_seconds_count", route=PREDICT) == 4
+    assert metrics.value("hinged_http_request_seconds_count", route="/v1/models/{model}") == 2
 
 
 def test_invented_paths_of_clients_make_no_series(client: httpx.Client) -> None:
@@ -144,10 +144,10 @@ def test_models_beyond_the_setting_are_counted_not_named(redis_url: str) -> None
             client.put(f"/v1/models/m{i}", json=SPEC)
             learn(client, f"m{i}", {"x": {"a": 1}, "y": True})
             learn(client, f"m{i}", {"x": {"a": 1}, "y": "wrong"})
-        told = scrape(client)
-        named = {labels["model"] for labels in told.labels("hinged_events_total")}
+        metrics = scrape(client)
+        named = {labels["model"] for labels in metrics.labels("hinged_events_total")}
         assert len(named) == 3
-        assert told.value("hinged_models_left_out") == 2
+        assert metrics.value("hinged_models_left_out") == 2
         again = scrape(client)
         assert {labels["model"] for labels in again.labels("hinged_events_total")} == named
         assert {labels["model"] for labels in again.labels("hinged_rejected_total")} == named
@@ -161,8 +161,8 @@ def test_a_deleted_model_goes_and_another_takes_its_place(redis_url: str) -> Non
         client.delete("/v1/models/one")
         client.put("/v1/models/two", json=SPEC)
         learn(client, "two", {"x": {"a": 1}, "y": True})
-        told = until(client, "", "hinged_events_total", 1, model="two")
-        assert told.labels("hinged_events_total") == [{"model": "two"}]
+        metrics = until(client, "", "hinged_events_total", 1, model="two")
+        assert metrics.labels("hinged_events_total") == [{"model": "two"}]
 
 
 def test_redis_errors_by_kind_and_the_age_of_what_is_served(proxy: Proxy) -> None:
@@ -177,14 +177,14 @@ def test_redis_errors_by_kind_and_the_age_of_what_is_served(proxy: Proxy) -> Non
         def stale() -> bool:
             answer = client.post("/v1/models/m/predict", json={"x": {"a": 1}})
             assert answer.status_code == 200
-            told = scrape(client)
-            return told.value("hinged_replica_staleness_seconds", model="m") > 0
+            metrics = scrape(client)
+            return metrics.value("hinged_replica_staleness_seconds", model="m") > 0
 
         wait_until(stale, 30)
-        told = scrape(client)
-        kinds = {labels["kind"] for labels in told.labels("hinged_redis_errors_total")}
+        metrics = scrape(client)
+        kinds = {labels["kind"] for labels in metrics.labels("hinged_redis_errors_total")}
         assert "connection" in kinds
-        assert told.value("hinged_events_total", model="m") == 1
+        assert metrics.value("hinged_events_total", model="m") == 1
         proxy.refuse = False
         wait_until(lambda: not stale(), 30)
 

@@ -50,9 +50,9 @@ def test_facts_are_believed_and_work_is_added(tmp_path: Path) -> None:
     two.answered("POST", ROUTE, 200, 0.001)
     one.of_model("m", "duplicates", 2)
     gather(one, row("u", "m", at=10, events=100, queued=5))
-    told = gather(two, row("u", "m", at=9, events=90, queued=7))
-    assert learned(told) == 4
-    assert events(told) == {"m": 100}
+    gathered = gather(two, row("u", "m", at=9, events=90, queued=7))
+    assert learned(gathered) == 4
+    assert events(gathered) == {"m": 100}
     two.of_model("m", "duplicates")
     text, _ = exposed(gather(two), "1", "t", "")
     assert b'hinged_duplicates_total{model="m"} 3.0' in text
@@ -81,11 +81,11 @@ def test_the_dead_count_once_in_any_gathering_worker(tmp_path: Path) -> None:
     one.answered("POST", ROUTE, 200, 0.001)  # after its last page
     die(one)
     for observer in (two, three, two):
-        told = gather(observer)
-        assert learned(told) == 2
-        assert events(told) == {"m": 100}
-        assert len(told.pages) == 2
-        text, _ = exposed(told, "1", "t", "")
+        gathered = gather(observer)
+        assert learned(gathered) == 2
+        assert events(gathered) == {"m": 100}
+        assert len(gathered.pages) == 2
+        text, _ = exposed(gathered, "1", "t", "")
         assert b'hinged_rejected_total{model="m",reason="invalid"} 1.0' in text
         assert b"hinged_queue_events{" not in text
     assert len(list(tmp_path.glob("*.sheet"))) == 2
@@ -127,10 +127,10 @@ def test_an_older_page_does_not_replace_a_later_one(tmp_path: Path) -> None:
 def test_a_place_is_kept_until_the_model_is_gone(tmp_path: Path) -> None:
     one, two = Observer(tmp_path, 2), Observer(tmp_path, 2)
     assert set(events(gather(one, row("b", "b", 1, 1), row("c", "c", 1, 1)))) == {"b", "c"}
-    told = gather(two, row("a", "a", 1, 1), row("d", "d", 1, 1))
-    assert set(events(told)) == {"b", "c"}
-    assert told.left_out == 2
-    two.note_index(two.known(), {"c", "a", "d"}, {"c", "a", "d"})
+    gathered = gather(two, row("a", "a", 1, 1), row("d", "d", 1, 1))
+    assert set(events(gathered)) == {"b", "c"}
+    assert gathered.left_out == 2
+    two.note_index(two.reported_models(), {"c", "a", "d"}, {"c", "a", "d"})
     assert set(events(gather(two, row("a", "a", 1, 1)))) == {"a", "c"}
 
 
@@ -138,12 +138,12 @@ def test_models_without_numbers_are_left_out_in_memory_or_not(tmp_path: Path) ->
     one, two = Observer(tmp_path, 2), Observer(tmp_path, 2)
     there = set("abcdefg")
     for each in (one, two):
-        each.note_index(each.known(), there, there)
+        each.note_index(each.reported_models(), there, there)
     assert gather(one, row("a", "a", 1, 1)).left_out == 6  # the others are in no worker's memory
     one.publish(one.page(4, 0, [row("a", "a", 1, 1), row("b", "b", 1, 1)], {}))
     assert two.gather(two.page(4, 0, [row(u, u, 1, 1) for u in "cd"], {})).left_out == 5
     for each in (one, two):
-        each.note_index(each.known(), {"a", "b"}, {"a", "b"})
+        each.note_index(each.reported_models(), {"a", "b"}, {"a", "b"})
     one.publish(one.page(2, 0, [row("a", "a", 1, 1)], {}))
     assert gather(two).left_out == 0
 
@@ -151,16 +151,16 @@ def test_models_without_numbers_are_left_out_in_memory_or_not(tmp_path: Path) ->
 def test_a_model_created_again_takes_the_place_of_its_name(tmp_path: Path) -> None:
     one, two = Observer(tmp_path), Observer(tmp_path)
     gather(one, row("old", "m", at=10, events=100))
-    told = gather(two, row("new", "m", at=20, events=1))
-    assert events(told) == {"m": 1}
+    gathered = gather(two, row("new", "m", at=20, events=1))
+    assert events(gathered) == {"m": 1}
 
 
 def test_the_latest_count_of_labels(tmp_path: Path) -> None:
     one, two = Observer(tmp_path), Observer(tmp_path)
     rows = [row("u", "m", at=10, events=100)]
     one.publish(one.page(1, 0, rows, {"m": Labels(20.0, 5, 7, 0, 0)}))
-    told = two.gather(two.page(1, 0, rows, {"m": Labels(10.0, 9, 3, 0, 0)}))
-    assert told.totals.labels["m"].joined == 7
+    gathered = two.gather(two.page(1, 0, rows, {"m": Labels(10.0, 9, 3, 0, 0)}))
+    assert gathered.totals.labels["m"].joined == 7
 
 
 def test_counts_of_sources_are_the_greatest_that_any_worker_read(tmp_path: Path) -> None:

@@ -83,9 +83,9 @@ def test_learning_goes_on_with_the_callers_trace(traced: Traced) -> None:
     snapshot = traced.one("snapshot")
     assert snapshot.parent is None
     assert attributes(snapshot)["hinged.model"] == "m"
-    told = str([span.to_json() for span in traced.exporter.get_finished_spans()])
-    assert "secret" not in told
-    assert "hidden" not in told
+    exported = str([span.to_json() for span in traced.exporter.get_finished_spans()])
+    assert "secret" not in exported
+    assert "hidden" not in exported
 
 
 def test_a_prediction_that_reads_the_log(traced: Traced) -> None:

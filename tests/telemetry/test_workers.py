@@ -16,7 +16,7 @@ from tests.support.forked_worker import ForkedWorker
 from tests.support.processes import PROC, wait_until
 from tests.support.redis_server import RedisServer
 from tests.support.service import Service
-from tests.telemetry.reading import Told, scrape, until
+from tests.telemetry.reading import Metrics, scrape, until
 
 MODEL = "/v1/models/m"
 LEARN = "/v1/models/{model}/learn"
@@ -62,7 +62,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
     server.kill()
 
 
-def assert_nothing_fell(before: Told, after: Told) -> None:
+def assert_nothing_fell(before: Metrics, after: Metrics) -> None:
     now = after.growing()
     fell = {key: (old, now.get(key)) for key, old in before.growing().items() if key in now}
     fell = {key: pair for key, pair in fell.items() if pair[1] is not None and pair[1] < pair[0]}
@@ -76,11 +76,11 @@ def test_every_worker_tells_the_same(fleet: Fleet) -> None:
     fleet.learn(fleet.two, 10)
     for worker in (fleet.one, fleet.two, fleet.one):
         assert fleet.learned(worker) == started + 30
-    told = until(fleet.client, fleet.one.url, "hinged_events_total", started + 30, model="m")
+    metrics = until(fleet.client, fleet.one.url, "hinged_events_total", started + 30, model="m")
     other = scrape(fleet.client, fleet.two.url)
     for name in ("hinged_events_total", "hinged_mistakes_total", "hinged_updates_total"):
-        assert told.value(name, model="m") == other.value(name, model="m")
-    assert told.value("hinged_workers") == other.value("hinged_workers") == 2
+        assert metrics.value(name, model="m") == other.value(name, model="m")
+    assert metrics.value("hinged_workers") == other.value("hinged_workers") == 2
     assert other.value("hinged_append_seconds_count") == started + 30
 
 
@@ -97,12 +97,12 @@ def test_a_killed_worker_takes_nothing_and_its_gauges_go(fleet: Fleet) -> None:
     for worker in (fleet.one, fleet.two):
         fleet.learn(worker)  # the owner of the stream does that for both
         assert fleet.client.get(f"{worker.url}{MODEL}").status_code == 200
-    told = until(fleet.client, fleet.one.url, "hinged_replicas", 2)
+    metrics = until(fleet.client, fleet.one.url, "hinged_replicas", 2)
     learned = fleet.learned(fleet.one)
     fleet.learn(fleet.two, 7)
     fleet.two.kill()
     after = scrape(fleet.client, fleet.one.url)
-    assert_nothing_fell(told, after)
+    assert_nothing_fell(metrics, after)
     assert fleet.learned(fleet.one) == learned + 7
     assert after.value("hinged_workers") == after.value("hinged_replicas") == 1
 
@@ -111,8 +111,10 @@ def test_a_killed_worker_takes_nothing_and_its_gauges_go(fleet: Fleet) -> None:
     now = {"at_least": fleet.learn(fleet.two, 2)}
     assert fleet.learned(fleet.one) == learned + 9
     account = fleet.client.get(f"{fleet.two.url}{MODEL}", params=now).json()
-    told = until(fleet.client, fleet.one.url, "hinged_events_total", account["events"], model="m")
-    assert told.value("hinged_workers") == 2
+    metrics = until(
+        fleet.client, fleet.one.url, "hinged_events_total", account["events"], model="m"
+    )
+    assert metrics.value("hinged_workers") == 2
 
 
 def _workers(supervisor: int) -> list[int]:
@@ -139,7 +141,7 @@ def test_hinged_serve_counts_its_workers_together(own_server: RedisServer) -> No
             workers = _two(process.pid)
             shelf = _shelf(workers[0])
             assert len({_shelf(pid) for pid in workers}) == 1
-            wait_until(lambda: _told_workers(url) == 2, 60)
+            wait_until(lambda: _counted_workers(url) == 2, 60)
         finally:
             process.send_signal(signal.SIGTERM)
     assert not shelf.exists()
@@ -150,7 +152,7 @@ def _two(supervisor: int) -> list[int]:
     return _workers(supervisor)
 
 
-def _told_workers(url: str) -> float:
+def _counted_workers(url: str) -> float:
     try:
         with httpx.Client(timeout=30, verify=False) as client:
             return scrape(client, url).value("hinged_workers")

@@ -5,18 +5,18 @@ from __future__ import annotations
 from starlette.types import Scope
 
 from hinged_service.api.api_keys import Key
-from hinged_service.api.progress_lines import tell_of
+from hinged_service.api.progress_lines import on_progress_of
 from hinged_service.engine.live_model import LiveModel
-from hinged_service.engine.reach import EVERYTHING, Reach
+from hinged_service.engine.name_access import EVERYTHING, NameAccess
 from hinged_service.engine.registry import ModelRegistry
 
-__all__ = ["open_model", "reach"]
+__all__ = ["name_access", "open_model"]
 
 
-def reach(scope: Scope) -> Reach:
+def name_access(scope: Scope) -> NameAccess:
     """Return the names that a request may touch: all of them if the service has no keys."""
     key: Key | None = scope.get("hinged.key")
-    return EVERYTHING if key is None else key.reach
+    return EVERYTHING if key is None else key.access
 
 
 async def open_model(scope: Scope, registry: ModelRegistry, name: str) -> LiveModel:
@@ -30,7 +30,7 @@ async def open_model(scope: Scope, registry: ModelRegistry, name: str) -> LiveMo
         As `ModelRegistry.open`.
 
     """
-    live_model = await registry.open(name, tell_of(scope))
+    live_model = await registry.open(name, on_progress_of(scope))
     if live_model.name != name:
-        reach(scope).check(live_model.name, f"the model that {name!r} points to")
+        name_access(scope).check(live_model.name, f"the model that {name!r} points to")
     return live_model

@@ -13,10 +13,10 @@ from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from hinged_service.engine.reach import Reach, matches
+from hinged_service.engine.name_access import NameAccess, matches
 from hinged_service.errors import Forbidden, StartupError, Unauthorized
 from hinged_service.wire.encodings import without_marks
-from hinged_service.wire.strict import StrictModel
+from hinged_service.wire.strict_model import StrictModel
 
 __all__ = ["Key", "Keys", "Right", "needed", "new_key"]
 
@@ -49,13 +49,13 @@ class Key(StrictModel):
     )
 
     def may_use(self, name: str) -> bool:
-        """Tell whether the key is for the model, alias or stream of this name."""
+        """Return whether the key is for the model, alias or stream of this name."""
         return matches(name, self.models)
 
     @property
-    def reach(self) -> Reach:
+    def access(self) -> NameAccess:
         """The names that the key is for."""
-        return Reach(self.models, f"The API key {self.name!r}")
+        return NameAccess(self.models, f"The API key {self.name!r}")
 
     @property
     def for_all(self) -> bool:
@@ -85,7 +85,7 @@ class Keys:
 
     @classmethod
     def load(cls, file: Path | None, text: str | None) -> Keys | None:
-        """Return the keys of a file and of a setting; `None` if neither is given.
+        """Return the keys of a file and of a setting; `None` if there is neither.
 
         Raises `StartupError`, which names the place, if they cannot be read.
         """
@@ -117,8 +117,8 @@ class Keys:
         _, _, rest = text.strip().partition("_")
         name, _, secret = rest.partition("_")
         key = self._keys.get(name)
-        known = key if key is not None else _NO_KEY
-        if not hmac.compare_digest(_hash(known.salt, secret), known.hash) or key is None:
+        record = key if key is not None else _NO_KEY
+        if not hmac.compare_digest(_hash(record.salt, secret), record.hash) or key is None:
             raise Unauthorized("The API key is not known.")
         return key
 
@@ -157,7 +157,7 @@ def needed(method: str, path: str) -> Right | None:
 def new_key(
     name: str, scopes: Iterable[Scope], models: Iterable[str], rate: str | None = None
 ) -> tuple[str, Key]:
-    """Return a new key, to be shown once, and the record to keep of it."""
+    """Return a new key, to be displayed once, and the record to keep of it."""
     secret = secrets.token_urlsafe(_SECRET_BYTES).replace("_", "-")
     salt = secrets.token_hex(16)
     record = {

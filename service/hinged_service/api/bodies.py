@@ -45,7 +45,7 @@ _UTF8 = ("", "charset=utf-8", "charset=utf8")
 
 
 def are_lines(scope: Scope) -> bool:
-    """Tell whether the body is one JSON document per line.
+    """Return whether the body is one JSON document per line.
 
     Raises
     ------
@@ -80,7 +80,7 @@ async def read_json_body(
     Raises
     ------
     WrongMediaType
-        If its type is given and is not JSON.
+        If it has a type that is not JSON.
     TooLarge
         As soon as more than `max_bytes` are announced or have come.
     Busy
@@ -192,7 +192,7 @@ def asked_proba(scope: Scope) -> int:
     Raises
     ------
     Unprocessable
-        If it says that in no known form.
+        If that has no valid form.
 
     """
     values = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
@@ -205,7 +205,7 @@ def asked_proba(scope: Scope) -> int:
 
 
 def parse_position(text: str, field: str = "at_least") -> Position:
-    """Read a position given by a client in a field.
+    """Read a position sent by a client in a field.
 
     Raises
     ------

@@ -30,13 +30,13 @@ def router(settings: Settings) -> APIRouter:
     async def bound(request: Request, model: Name, at_least: AtLeast = None) -> CertificateShown:
         """Return the updates of the retained window and the best bounds found on them.
 
-        The window is folded again from the nearest known state, at most
+        The window is folded again from the nearest stored state, at most
         `max_bound_events` of it, with the features that left the pipeline.
         """
         async with one_at_a_time:
             live_model = await fresh(request, model, at_least)
             found = await certify(registry_of(request).connection, settings, live_model)
-        shown = {name: BoundShown(*b) for name, b in found.bounds.items()}
-        return CertificateShown(**found._asdict() | {"bounds": shown})
+        bounds = {name: BoundShown(*b) for name, b in found.bounds.items()}
+        return CertificateShown(**found._asdict() | {"bounds": bounds})
 
     return routes

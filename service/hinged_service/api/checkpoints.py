@@ -12,18 +12,18 @@ from pydantic import Field
 from hinged_service.api.bodies import read_json_body
 from hinged_service.api.dependencies import (
     Name,
+    access_of,
     body_of,
     document,
     found_checkpoint,
     fresh,
     lifecycle_of,
     problems_for,
-    reach_of,
     registry_of,
 )
 from hinged_service.api.large_answers import LargeAnswer
 from hinged_service.api.models import listed
-from hinged_service.api.progress_lines import progress_answer, tell_of
+from hinged_service.api.progress_lines import on_progress_of, progress_answer
 from hinged_service.api.struct_route import StructRoute
 from hinged_service.engine import export as portable
 from hinged_service.engine.live_model import LiveModel
@@ -37,7 +37,7 @@ from hinged_service.store import checkpoints as stored
 from hinged_service.wire.codec import DamagedState
 from hinged_service.wire.progress import SIZE_HEADER
 from hinged_service.wire.responses import Checkpoint, ModelListed
-from hinged_service.wire.strict import StrictModel
+from hinged_service.wire.strict_model import StrictModel
 
 __all__ = ["bodies", "router"]
 
@@ -89,7 +89,9 @@ def router(settings: LimitSettings) -> APIRouter:
         wanted = await body_of(request, CheckpointRequest, settings.max_body_bytes)
         live_model = await fresh(request, model)
         await live_model.freshness.read()
-        return _shown(await live_model.checkpoints.make(wanted.name, tell_of(request.scope)))
+        return _listed(
+            await live_model.checkpoints.make(wanted.name, on_progress_of(request.scope))
+        )
 
     @routes.get("/checkpoints", summary="List the checkpoints")
     async def list_checkpoints(request: Request, model: Name) -> list[Checkpoint]:
@@ -98,8 +100,8 @@ def router(settings: LimitSettings) -> APIRouter:
         Those whose description is damaged are left out; the model's `damaged` names them.
         """
         live_model = await fresh(request, model)
-        found, reach = await live_model.checkpoints.listed(), reach_of(request)
-        return [_shown(one) for one in found if reach.includes(one.model)]
+        found, access = await live_model.checkpoints.listed(), access_of(request)
+        return [_listed(one) for one in found if access.includes(one.model)]
 
     @routes.delete(
         "/checkpoints/{checkpoint}",
@@ -118,7 +120,7 @@ def router(settings: LimitSettings) -> APIRouter:
         if user is not None:
             names = {e.uid: name for name, e in (await registry_of(request).entries()).items()}
             name = names.get(user, user)
-            who = f"The model {name!r}" if reach_of(request).includes(name) else "Another model"
+            who = f"The model {name!r}" if access_of(request).includes(name) else "Another model"
             raise Conflict(
                 f"{who} needs it: it starts with it, or its snapshot is not past the command that "
                 "restores it."
@@ -131,7 +133,7 @@ def router(settings: LimitSettings) -> APIRouter:
         responses={
             200: {
                 "content": {"application/json": {"schema": {"type": "object"}}},
-                "description": f"The document; `{SIZE_HEADER}` tells about how many bytes it has.",
+                "description": f"The document; `{SIZE_HEADER}` is its approximate size.",
             }
         },
         openapi_extra=progress_answer(200),
@@ -141,7 +143,7 @@ def router(settings: LimitSettings) -> APIRouter:
         live_model = await fresh(request, model)
         found = await found_checkpoint(request, live_model, checkpoint)
         async with exporting:  # their states are counted once they are read
-            loaded = await live_model.checkpoints.read(found, tell_of(request.scope))
+            loaded = await live_model.checkpoints.read(found, on_progress_of(request.scope))
             pieces = portable.exported(found, loaded)
             request.scope[HELD].add_answer(portable.exported_bytes(loaded))
         size = {SIZE_HEADER: str(portable.document_bytes(loaded))}
@@ -165,12 +167,12 @@ def router(settings: LimitSettings) -> APIRouter:
     ) -> ModelListed:
         """Make a model of an exported document; it goes on from the next event of its stream."""
         scope, receive, most = request.scope, request.receive, settings.max_import_bytes
-        lifecycle, tell = lifecycle_of(request), tell_of(request.scope)
+        lifecycle, on_progress = lifecycle_of(request), on_progress_of(request.scope)
         async with importing:  # no two of these big bodies at once
             body = await read_json_body(scope, receive, most, counted=False)
             await lifecycle.check_free(model)  # to read a large one takes long
-            document = await asyncio.to_thread(portable.imported, body, tell)
-        entry = await lifecycle.create_imported(model, document, reach_of(request), tell)
+            document = await asyncio.to_thread(portable.imported, body, on_progress)
+        entry = await lifecycle.create_imported(model, document, access_of(request), on_progress)
         return listed(model, entry)
 
     @routes.post(
@@ -186,13 +188,13 @@ def router(settings: LimitSettings) -> APIRouter:
         It catches up in the background and answers 503 with its progress until then.
         """
         wanted = await body_of(request, Replay, settings.max_body_bytes)
-        reach = reach_of(request)
-        reach.check(wanted.name)
+        access = access_of(request)
+        access.check(wanted.name)
         live_model = await fresh(request, model)
         entry, _ = await lifecycle_of(request).replay(
             *(live_model, wanted.name, wanted.checkpoint, wanted.exclude, wanted.learner),
-            reach,
-            tell_of(request.scope),
+            access,
+            on_progress_of(request.scope),
         )
         return listed(wanted.name, entry)
 
@@ -203,10 +205,10 @@ async def _dropped(request: Request, live_model: LiveModel, checkpoint: str) -> 
     """Delete a checkpoint of a model's stream, or return the uid of a model that needs it."""
     try:
         found = await found_checkpoint(request, live_model, checkpoint)
-    except DamagedState:  # its model is not known
+    except DamagedState:  # it does not name its model
         for name, entry in (await registry_of(request).entries()).items():
             if entry.stream == live_model.entry.stream:
-                reach_of(request).check(name, "every model that the checkpoint may be of")
+                access_of(request).check(name, "every model that the checkpoint may be of")
         return await live_model.checkpoints.drop(checkpoint)
     return await live_model.checkpoints.drop(found.uid, found.name)
 
@@ -217,5 +219,5 @@ async def _in_thread(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
         yield piece
 
 
-def _shown(checkpoint: stored.Checkpoint) -> Checkpoint:
+def _listed(checkpoint: stored.Checkpoint) -> Checkpoint:
     return Checkpoint(**checkpoint.model_dump(mode="json", by_alias=True))

@@ -9,16 +9,16 @@ from pydantic import Field, ValidationError
 
 from hinged_service.api.dependencies import (
     Name,
+    access_of,
     body_of,
     document,
     found_checkpoint,
     fresh,
     lifecycle_of,
     problems_for,
-    reach_of,
 )
 from hinged_service.api.problems import details_of
-from hinged_service.api.progress_lines import progress_answer, tell_of
+from hinged_service.api.progress_lines import on_progress_of, progress_answer
 from hinged_service.api.struct_route import StructRoute
 from hinged_service.engine.live_model import LiveModel
 from hinged_service.errors import Detail, Unprocessable
@@ -26,7 +26,7 @@ from hinged_service.model.spec import CONFIGURABLE
 from hinged_service.settings import LimitSettings
 from hinged_service.wire.faults import MAX_DETAILS
 from hinged_service.wire.responses import CommandResult, Repaired, Restored, Upgraded
-from hinged_service.wire.strict import StrictModel
+from hinged_service.wire.strict_model import StrictModel
 
 __all__ = ["bodies", "router"]
 
@@ -111,7 +111,7 @@ def router(settings: LimitSettings) -> APIRouter:
                 ],
             )
         was_frozen = (await live_model.at_rest()).frozen
-        position = str(await live_model.commands.restore(checkpoint, tell_of(request.scope)))
+        position = str(await live_model.commands.restore(checkpoint, on_progress_of(request.scope)))
         return Restored(position, (await live_model.at_rest()).frozen, was_frozen)
 
     @routes.post(
@@ -126,7 +126,9 @@ def router(settings: LimitSettings) -> APIRouter:
         Versions whose arithmetic may differ do not fold the same model. The same again changes
         nothing.
         """
-        done = await lifecycle_of(request).upgrade(model, reach_of(request), tell_of(request.scope))
+        done = await lifecycle_of(request).upgrade(
+            model, access_of(request), on_progress_of(request.scope)
+        )
         return Upgraded(str(done.position), done.fold, done.before)
 
     @routes.post(
@@ -148,7 +150,7 @@ def router(settings: LimitSettings) -> APIRouter:
     ) -> Repaired:
         """Remove entries that do not follow from the one before; skip damaged ones.
 
-        Ids of events that are removed stay known: send them again under other ids. A damaged
+        Ids of removed events still count as seen: send them again under other ids. A damaged
         index entry is put back as the stream notes it, and an inbox whose offset is damaged is read
         from its beginning: what it holds without an id may count again.
 
@@ -156,8 +158,10 @@ def router(settings: LimitSettings) -> APIRouter:
         stays as it is. With a checkpoint, a model whose snapshot is lost goes on from that at the
         end of the log; the events in between are not learned again.
         """
-        tell = tell_of(request.scope)
-        done = await lifecycle_of(request).repair(model, checkpoint, reach_of(request), tell)
+        on_progress = on_progress_of(request.scope)
+        done = await lifecycle_of(request).repair(
+            model, checkpoint, access_of(request), on_progress
+        )
         return Repaired(tuple(done.removed), tuple(done.passed_over), tuple(done.records))
 
     return routes

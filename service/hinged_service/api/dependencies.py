@@ -13,7 +13,7 @@ from hinged_service.api.bodies import POSITION_PATTERN, parse_position, read_jso
 from hinged_service.api.problems import refused
 from hinged_service.engine.lifecycle import ModelLifecycle
 from hinged_service.engine.live_model import LiveModel
-from hinged_service.engine.reach import Reach
+from hinged_service.engine.name_access import NameAccess
 from hinged_service.engine.registry import ModelRegistry
 from hinged_service.errors import ModelGone, NotFound
 from hinged_service.store.checkpoints import Checkpoint
@@ -24,13 +24,13 @@ __all__ = [
     "AtLeast",
     "Name",
     "Proba",
+    "access_of",
     "body_of",
     "document",
     "found_checkpoint",
     "fresh",
     "lifecycle_of",
     "problems_for",
-    "reach_of",
     "registry_of",
     "with_model",
 ]
@@ -45,7 +45,7 @@ AtLeast = Annotated[
 ]
 
 PROBA: Final = (
-    "The probabilities to tell: `all`, `none`, or `top:k`, those of the k likeliest classes, the "
+    "The probabilities to return: `all`, `none`, or `top:k`, those of the k likeliest classes, the "
     "likeliest first; `top:10` if left out."
 )
 """Description of the choice of probabilities."""
@@ -69,9 +69,9 @@ def lifecycle_of(request: Request) -> ModelLifecycle:
     return lifecycle
 
 
-def reach_of(request: Request) -> Reach:
+def access_of(request: Request) -> NameAccess:
     """Return the names that the request may touch."""
-    return access.reach(request.scope)
+    return access.name_access(request.scope)
 
 
 async def fresh(
@@ -108,7 +108,7 @@ async def found_checkpoint(request: Request, live_model: LiveModel, name: str) -
 
     """
     found = await live_model.checkpoints.find(name)
-    reach_of(request).check(found.model, "the model of this checkpoint")
+    access_of(request).check(found.model, "the model of this checkpoint")
     return found
 
 
@@ -143,7 +143,7 @@ async def body_of(request: Request, kind: type[Body], max_bytes: int) -> Body:
 
 
 def document(kind: type[BaseModel]) -> dict[str, Any]:
-    """Return what tells the OpenAPI of a body that a route reads itself."""
+    """Return the OpenAPI of a body that a route reads itself."""
     schema = {"$ref": f"#/components/schemas/{kind.__name__}"}
     content = {"application/json": {"schema": schema}}
     return {"requestBody": {"required": True, "content": content}}

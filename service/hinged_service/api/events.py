@@ -46,7 +46,7 @@ from hinged_service.model.results import Rejection
 from hinged_service.server.admission import HELD, AdmissionControl
 from hinged_service.server.fast_path import Headers, Reply
 from hinged_service.server.owners import worker_name
-from hinged_service.server.peers import Told
+from hinged_service.server.peers import PeerAnswer
 from hinged_service.settings import Settings
 from hinged_service.wire.decoding import parse_events, parse_questions, sent_features
 from hinged_service.wire.events import Question
@@ -113,13 +113,13 @@ class Call(abc.ABC):
             name: str = scope["path_params"]["model"]
             body = await read_json_body(scope, receive, self._max_body_bytes)
             answer: bytes | list[bytes]
-            told = await self._told(name, body, scope)
-            if told is None:
-                told = Told(0, _OK, self.own_headers)
+            peer_answer = await self._peer_answer(name, body, scope)
+            if peer_answer is None:
+                peer_answer = PeerAnswer(0, _OK, self.own_headers)
                 answer = await self._answer_here(name, body, scope)
             else:
-                answer = told.body
-            status, headers = told.status, told.headers
+                answer = peer_answer.body
+            status, headers = peer_answer.status, peer_answer.headers
             if status == _OK:
                 headers = [*HEADERS, *headers]
                 if isinstance(answer, bytes):
@@ -135,7 +135,7 @@ class Call(abc.ABC):
             body = b""
             await send_pieces(scope, send, answer)
 
-    async def _told(self, model: str, body: bytes, scope: Scope) -> Told | None:
+    async def _peer_answer(self, model: str, body: bytes, scope: Scope) -> PeerAnswer | None:
         """Return the answer of another worker, `None` if this one answers."""
         return None
 
@@ -297,7 +297,7 @@ class Learning(Call):
             return False
         return True
 
-    async def _told(self, model: str, body: bytes, scope: Scope) -> Told | None:
+    async def _peer_answer(self, model: str, body: bytes, scope: Scope) -> PeerAnswer | None:
         if self.forwarding is None:
             return None
         return await self.forwarding.answer(model, body, scope)
@@ -333,5 +333,5 @@ class Learning(Call):
 
 
 def _any_id(questions: Sequence[Question]) -> bool:
-    """Tell whether any of the predictions waits for its label."""
+    """Return whether any of the predictions waits for its label."""
     return any(question.id is not None for question in questions)

@@ -17,7 +17,7 @@ from hinged_service.errors import ServiceError, Unavailable
 from hinged_service.server.admission import HELD, RequestLease
 from hinged_service.server.fast_path import Headers, PlainCall, Reply
 from hinged_service.server.owners import Owners
-from hinged_service.server.peers import NOT_TAKEN, Link, Lost, Told
+from hinged_service.server.peers import NOT_TAKEN, Link, Lost, PeerAnswer
 from hinged_service.store import index
 from hinged_service.store.connection import Connection
 from hinged_service.telemetry import request_context
@@ -39,7 +39,7 @@ class Forwarding:
     owners
         The other workers.
     connection
-        Tells what the worker knows of the index.
+        The connection, whose index entries are cached.
     here
         Answers plain calls in this worker.
     max_events
@@ -67,11 +67,11 @@ class Forwarding:
         if found is None or body[:1] not in _OPENING or b"\0" in body[:2]:
             return self._here.at_once(model, body, reply)
         link, uid = found
-        request_id = _given_id(reply.copied_scope()["headers"])
+        request_id = _request_id(reply.copied_scope()["headers"])
         link.call(model, uid, request_id, body, _Relayed(reply, body, self._max_events))
         return True
 
-    async def answer(self, model: str, body: bytes, scope: Scope) -> Told | None:
+    async def answer(self, model: str, body: bytes, scope: Scope) -> PeerAnswer | None:
         """Return what the owner answers; `None`: this worker answers.
 
         Raises
@@ -84,21 +84,21 @@ class Forwarding:
         if found is None:
             return None
         link, uid = found
-        answer: asyncio.Future[Told] = asyncio.get_running_loop().create_future()
-        link.call(model, uid, _given_id(scope["headers"]), body, answer)
+        answer: asyncio.Future[PeerAnswer] = asyncio.get_running_loop().create_future()
+        link.call(model, uid, _request_id(scope["headers"]), body, answer)
         try:
-            told = await answer
+            peer_answer = await answer
         except Lost:
             if _may_repeat(body, self._max_events):
                 return None
             raise _lost() from None
         held: RequestLease = scope[HELD]
-        held.hold_answer(len(told.body))
-        return None if told.status == NOT_TAKEN else told
+        held.hold_answer(len(peer_answer.body))
+        return None if peer_answer.status == NOT_TAKEN else peer_answer
 
     def _owner(self, model: str, body: bytes) -> tuple[Link, str] | None:
         """Return the other worker that owns the stream of a model, and the model's uid."""
-        entry = index.last_known(self._connection, model)  # None of an alias
+        entry = index.cached_entry(self._connection, model)  # None of an alias
         if entry is None or len(body) > _MOST_BYTES:
             return None
         link = self._owners.of(entry.stream)
@@ -117,21 +117,21 @@ class _Relayed:
         self._done = False
 
     def done(self) -> bool:
-        """Tell whether it was given."""
+        """Return whether it was sent."""
         return self._done
 
     def exception(self) -> None:
-        """Take no note: the client has it."""
+        """Do nothing: the client has it."""
 
-    def set_result(self, told: Told, /) -> None:
-        """Give the client what the owner answered."""
+    def set_result(self, peer_answer: PeerAnswer, /) -> None:
+        """Send the client the owner's answer."""
         self._done = True
-        if told.status == 200:
-            self._reply.send(told.body, told.headers)
-        elif told.status == NOT_TAKEN:
+        if peer_answer.status == 200:
+            self._reply.send(peer_answer.body, peer_answer.headers)
+        elif peer_answer.status == NOT_TAKEN:
             self._reply.take_ordinary_way()
         else:
-            self._reply.refuse(told.status, told.headers, told.body)
+            self._reply.refuse(peer_answer.status, peer_answer.headers, peer_answer.body)
 
     def set_exception(self, exception: BaseException, /) -> None:
         """Answer here after all, unless that might count an event twice."""
@@ -142,12 +142,12 @@ class _Relayed:
             self._reply.refuse(*_problem(_lost(), self._reply.copied_scope()))
 
 
-def _given_id(headers: Headers) -> bytes:
+def _request_id(headers: Headers) -> bytes:
     return next((value for name, value in headers if name == REQUEST_ID), b"")
 
 
 def _may_repeat(body: bytes, max_events: int) -> bool:
-    """Tell whether a call whose answer got lost counts once if it is made again."""
+    """Return whether a call whose answer got lost counts once if it is made again."""
     try:
         events, _, _ = parse_events(body, max_events, mixed=True)
     except ServiceError:

@@ -29,7 +29,7 @@ async def readyz(request: Request) -> Health:
     """Answer 200 if requests may be sent here, else 503 with the reasons.
 
     Redis can be reached, is fit to keep models and takes writes; the models of HINGED_PRELOAD are
-    loaded; the worker was not told to stop. A model that is catching up is no reason: only
+    loaded; the worker was not asked to stop. A model that is catching up is no reason: only
     calls for it answer 503. Redis is looked at in each call: `warnings` names what it may lose,
     and a disk of the embedded Valkey that is nearly full.
     """

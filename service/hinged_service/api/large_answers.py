@@ -44,7 +44,7 @@ _FIELD_BYTES = 256
 _CHARACTER_BYTES = 6
 _SCORES_AT_ONCE = 4_000
 _PAIRS = 2_000
-_TELL_S = 60.0
+_LOG_EVERY_S = 60.0
 
 _encode = msgspec.json.Encoder().encode
 _changes = StateChangeLog()
@@ -155,7 +155,9 @@ async def send_pieces(
                     await asyncio.sleep(0)
             await send({"type": "http.response.body", "body": b"\n", "more_body": False})
     except TimeoutError:  # the server closes a connection whose answer is not complete
-        _changes.enter("slow", logger, "a client did not take its answer in time", every_s=_TELL_S)
+        _changes.enter(
+            "slow", logger, "a client did not take its answer in time", every_s=_LOG_EVERY_S
+        )
 
 
 def _emptied(pieces: list[bytes]) -> Iterator[bytes]:

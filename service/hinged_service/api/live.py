@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query, Request, Response
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from hinged_service.api.dependencies import Name, fresh, problems_for, reach_of
+from hinged_service.api.dependencies import Name, access_of, fresh, problems_for
 from hinged_service.insights.live_feed import Feeds, Subscriber
 from hinged_service.settings import LimitSettings
 from hinged_service.tasks import cancel
@@ -104,7 +104,7 @@ def router(settings: LimitSettings) -> APIRouter:
         """
         live_model = await fresh(request, model)
         feeds: Feeds = request.app.state.feeds
-        reach = reach_of(request)
-        return _Feed(feeds.watch(live_model, model, features, weights, reach))
+        access = access_of(request)
+        return _Feed(feeds.watch(live_model, model, features, weights, access))
 
     return routes

@@ -13,22 +13,22 @@ from hinged_service.api.access import open_model
 from hinged_service.api.dependencies import (
     AtLeast,
     Name,
+    access_of,
     body_of,
     document,
     fresh,
     lifecycle_of,
     problems_for,
-    reach_of,
     registry_of,
 )
 from hinged_service.api.large_answers import LargeAnswer, pieces_of, reserve
-from hinged_service.api.progress_lines import progress_answer, tell_of
+from hinged_service.api.progress_lines import on_progress_of, progress_answer
 from hinged_service.api.schemas import described
 from hinged_service.api.struct_route import StructRoute
 from hinged_service.engine.top_weights import largest, weights_bytes
 from hinged_service.errors import Conflict, NotFound
 from hinged_service.model.index_entry import IndexEntry
-from hinged_service.model.inspection import account, feature_count, shown_weights, whole_accuracy
+from hinged_service.model.inspection import account, feature_count, weights_of, whole_accuracy
 from hinged_service.model.spec import NAME_PATTERN, ModelSpec
 from hinged_service.model.state import ModelState
 from hinged_service.settings import LimitSettings
@@ -76,7 +76,7 @@ def router(settings: LimitSettings) -> APIRouter:
         """Create a model from its spec; the same spec again changes nothing."""
         spec = await body_of(request, ModelSpec, settings.max_body_bytes)
         entry, new = await lifecycle_of(request).create(
-            model, spec, reach_of(request), tell_of(request.scope)
+            model, spec, access_of(request), on_progress_of(request.scope)
         )
         response.status_code = 201 if new else 200
         return listed(model, entry)
@@ -84,8 +84,8 @@ def router(settings: LimitSettings) -> APIRouter:
     @routes.get("", summary="List the models")
     async def list_models(request: Request) -> list[ModelListed]:
         """Return every model with its spec, in order of name."""
-        entries, reach = await registry_of(request).entries(), reach_of(request)
-        return [listed(name, entry) for name, entry in entries.items() if reach.includes(name)]
+        entries, access = await registry_of(request).entries(), access_of(request)
+        return [listed(name, entry) for name, entry in entries.items() if access.includes(name)]
 
     @routes.get("/{model}", summary="Get a model", openapi_extra=progress_answer(200))
     async def get_model(request: Request, model: Name, at_least: AtLeast = None) -> ModelInfo:
@@ -177,30 +177,30 @@ def router(settings: LimitSettings) -> APIRouter:
         live_model = await fresh(request, model, at_least)
         fold = await live_model.at_rest()
         many = feature_count(fold) > _MANY
-        look = functools.partial(shown_weights, label=label)
-        shown, position = await live_model.ask(look, sys.maxsize if many else 0)
-        if shown is None:
+        look = functools.partial(weights_of, label=label)
+        weights, position = await live_model.ask(look, sys.maxsize if many else 0)
+        if weights is None:
             raise Conflict("This learner has no weights.")
-        if label is not None and not shown.get("classes"):
+        if label is not None and not weights.get("classes"):
             raise NotFound(f"The model {model!r} knows no class {label!r}.")
         if many:
-            found, size = await asyncio.to_thread(_cut, shown, top, skip)
+            found, size = await asyncio.to_thread(_cut, weights, top, skip)
         else:
-            found, size = _cut(shown, top, skip)
+            found, size = _cut(weights, top, skip)
         reserve(request.scope, size, settings.max_answer_bytes, _FEWER)
         return LargeAnswer(pieces_of({"position": position, **found}))
 
     return routes
 
 
-def _cut(shown: dict[str, Any], top: int | None, skip: int) -> tuple[dict[str, Any], int]:
-    """Return the weights to show, and how many bytes they may have."""
-    found = largest(shown, top, skip)
+def _cut(weights: dict[str, Any], top: int | None, skip: int) -> tuple[dict[str, Any], int]:
+    """Return the weights to answer with, and how many bytes they may have."""
+    found = largest(weights, top, skip)
     return found, weights_bytes(found)
 
 
 def listed(name: str, entry: IndexEntry) -> ModelListed:
-    """Return an entry of the index as the list shows it."""
+    """Return an entry of the index as the list has it."""
     return ModelListed(name, _spec(entry), entry.base or "")
 
 

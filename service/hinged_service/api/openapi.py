@@ -30,7 +30,7 @@ _TOO_MANY = "The worker has no room, or the API key's rate is used up. Nothing w
 _OF_BODIES = {
     "400": "The body is not JSON.",
     "408": "The body did not come in time. Nothing was taken.",
-    "413": "The body is too large, or the answer would be; detail says what to ask for.",
+    "413": "The body is too large, or the answer would be; detail names what to ask for.",
     "415": "The body is not application/json.",
     "422": "The body is wrong; errors names the field.",
 }
@@ -61,8 +61,8 @@ def _document(app: FastAPI) -> dict[str, Any]:
     document = get_openapi(
         title=app.title, version=app.version, description=app.description, routes=app.routes
     )
-    known = document.setdefault("components", {}).setdefault("schemas", {})
-    known |= wire_schemas()
+    schemas = document.setdefault("components", {}).setdefault("schemas", {})
+    schemas |= wire_schemas()
     for body in (
         ModelSpec,
         *commands.bodies,
@@ -71,7 +71,7 @@ def _document(app: FastAPI) -> dict[str, Any]:
         *routes.bodies,
     ):
         schema = body.model_json_schema(ref_template=ref("{model}")["$ref"])
-        known |= schema.pop("$defs", {}) | {body.__name__: schema}
+        schemas |= schema.pop("$defs", {}) | {body.__name__: schema}
     document["paths"] |= {
         "/v1/models/{model}/predict": _hot_path(
             "Predict",
@@ -98,7 +98,7 @@ def _document(app: FastAPI) -> dict[str, Any]:
     }
     _readable(document)
     _sized(document)
-    for schema in known.values():
+    for schema in schemas.values():
         _untitled(schema)
     _named(document["paths"])
     _errors_as_they_are(document)
@@ -130,7 +130,7 @@ def _untitled(node: Any, top: bool = True) -> None:
 
 
 def _sized(node: Any) -> None:
-    """Give every number its size: clients in Go and Java take 32 bits where none is told."""
+    """Give every number its size: clients in Go and Java take 32 bits where none is declared."""
     if isinstance(node, list):
         for part in node:
             _sized(part)
@@ -199,8 +199,10 @@ def _readable(node: Any) -> None:
                 node["examples"] = [["ham", "spam"], [1, 2, 3], "integers"]
             objects = any("$ref" in form for form in forms)
             if isinstance(node.get("default"), dict) or (objects and node.get("default")):
-                shown = json.dumps(node.pop("default"))
-                node["description"] = f"{node.get('description', '')} If left out: {shown}.".strip()
+                default = json.dumps(node.pop("default"))
+                node["description"] = (
+                    f"{node.get('description', '')} If left out: {default}.".strip()
+                )
         for part in node.values():
             _readable(part)
 

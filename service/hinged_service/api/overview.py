@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
 
-from hinged_service.api.dependencies import reach_of
+from hinged_service.api.dependencies import access_of
 from hinged_service.api.struct_route import StructRoute
 from hinged_service.insights.overview import Overview
 from hinged_service.wire.reports import ModelGlance, ModelGlances
@@ -28,14 +28,14 @@ def router() -> APIRouter:
     ) -> ModelGlances:
         """Return the state of models, at most a second old, at one cost for all readers."""
         models: Overview = request.app.state.overview
-        reach = reach_of(request)
+        access = access_of(request)
         found = {
             name: entry
             for name, entry in (await models.entries()).items()
-            if match in name and reach.includes(name)
+            if match in name and access.includes(name)
         }
         first = dict(list(found.items())[:count])
-        shown = tuple(ModelGlance(**one._asdict()) for one in await models.glances(first))
-        return ModelGlances(len(found), shown)
+        glances = tuple(ModelGlance(**one._asdict()) for one in await models.glances(first))
+        return ModelGlances(len(found), glances)
 
     return routes

@@ -1,6 +1,6 @@
 """Learn calls that other workers of the service hand to this one, the owner of their streams.
 
-It does nothing about a call, and says so, if it knows another model by the name, has no room or
+It does nothing about a call, and answers so, if it knows another model by the name, has no room or
 stops: the worker that got the call then answers it.
 """
 
@@ -19,7 +19,7 @@ from hinged_service.engine.live_model import LiveModel
 from hinged_service.errors import Busy, ModelGone, ServiceError
 from hinged_service.server.admission import HELD, AdmissionControl, RequestLease
 from hinged_service.server.fast_path import NO_HEADERS, Headers
-from hinged_service.server.peers import NOT_TAKEN, PeerCall, Serving, Told
+from hinged_service.server.peers import NOT_TAKEN, PeerAnswer, PeerCall, Serving
 from hinged_service.telemetry import request_context
 
 __all__ = ["PeerCalls"]
@@ -55,7 +55,7 @@ class PeerCalls:
     def _at_once(self, call: PeerCall, reply: _PeerReply) -> bool:
         live_model = self._learning.registry.live(call.model)
         if live_model is not None and live_model.entry.uid == call.uid:
-            with contextlib.suppress(Exception):  # the ordinary way meets it again, and tells it
+            with contextlib.suppress(Exception):  # the ordinary way meets it again, and reports it
                 return self._learning.at_once(call.model, call.body, reply)
         return False
 
@@ -64,7 +64,7 @@ class PeerCalls:
         request_context.current.set(scope)
         learning = self._learning
         try:
-            live_model = await self._known(call)
+            live_model = await self._model_of(call)
             if live_model is None:
                 reply.take_ordinary_way()
                 return
@@ -77,11 +77,11 @@ class PeerCalls:
             whole = answer if isinstance(answer, bytes) else b"".join(answer)
             reply.send(whole, learning.own_headers)
 
-    async def _known(self, call: PeerCall) -> LiveModel | None:
+    async def _model_of(self, call: PeerCall) -> LiveModel | None:
         """Return the model of a call; `None` if the name has another meaning or none here."""
         try:
             found = await self._learning.registry.open(call.model)
-        except ServiceError:  # the caller meets it, too, and has more to say
+        except ServiceError:  # the caller meets it, too, and reports it
             return None
         return found if (found.name, found.entry.uid) == (call.model, call.uid) else None
 
@@ -94,8 +94,8 @@ class _PeerReply:
     def __init__(self, call: PeerCall, peer: Serving) -> None:
         self._call = call
         self._peer = peer
-        given = [(REQUEST_ID, call.request_id)] if call.request_id else []
-        self._scope: dict[str, Any] = {"headers": given, "query_string": b"", "path": ""}
+        headers = [(REQUEST_ID, call.request_id)] if call.request_id else []
+        self._scope: dict[str, Any] = {"headers": headers, "query_string": b"", "path": ""}
 
     def enter(self, control: AdmissionControl) -> bool:
         """Count the call among the worker's requests; `False` if there are too many."""
@@ -111,18 +111,18 @@ class _PeerReply:
 
     def send(self, body: bytes, more: Headers = NO_HEADERS) -> None:
         """Give the good answer."""
-        self._tell(200, more, body)
+        self._send_answer(200, more, body)
 
     def refuse(self, status: int, headers: Headers, body: bytes) -> None:
         """Give another answer."""
-        self._tell(status, headers, body)
+        self._send_answer(status, headers, body)
 
     def take_ordinary_way(self) -> None:
         """Leave the answer to the worker that called."""
-        self._tell(NOT_TAKEN, [], b"")
+        self._send_answer(NOT_TAKEN, [], b"")
 
-    def _tell(self, status: int, headers: Headers, body: bytes) -> None:
+    def _send_answer(self, status: int, headers: Headers, body: bytes) -> None:
         held: RequestLease | None = self._scope.get(HELD)
         if held is not None:
             held.leave()
-        self._peer.tell(Told(self._call.number, status, headers, body))
+        self._peer.answer(PeerAnswer(self._call.number, status, headers, body))

@@ -22,9 +22,9 @@ from hinged_service.telemetry import request_context
 from hinged_service.telemetry.request_context import template
 from hinged_service.telemetry.state_log import StateChangeLog
 from hinged_service.wire.codec import DamagedState
-from hinged_service.wire.faults import MAX_DETAILS, shown
+from hinged_service.wire.faults import MAX_DETAILS, abbreviated
 from hinged_service.wire.responses import Fault, Problem
-from hinged_service.wire.strict import reason_of
+from hinged_service.wire.strict_model import reason_of
 
 __all__ = ["GUARDS", "details_of", "guarded", "install", "problem", "refused", "send_problem"]
 
@@ -35,7 +35,7 @@ MEDIA_TYPE = "application/problem+json"
 GUARDS = [(b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store")]
 """Headers of every answer: its type is not guessed, and no cache may keep it."""
 _DETAIL_CHARS = 1_000
-_TELL_S = 60.0
+_LOG_EVERY_S = 60.0
 _PART_CHARS = 40
 
 
@@ -82,10 +82,10 @@ def guarded(send: Send) -> Send:
 
     async def sending(message: Message) -> None:
         if message["type"] == "http.response.start":
-            known = {name.lower() for name, _ in message["headers"]}
-            more = [pair for pair in GUARDS if pair[0] not in known]
+            present = {name.lower() for name, _ in message["headers"]}
+            more = [pair for pair in GUARDS if pair[0] not in present]
             scope = request_context.current.get()
-            if more and scope is not None and b"x-request-id" not in known:
+            if more and scope is not None and b"x-request-id" not in present:
                 more.append((b"x-request-id", request_context.request_id(scope).encode()))
             message = {**message, "headers": [*message["headers"], *more]}
         await send(message)
@@ -94,7 +94,7 @@ def guarded(send: Send) -> Send:
 
 
 def as_service_error(error: BaseException, route: str) -> ServiceError:
-    """Return the error that a client is told for any other; log it if it was not expected.
+    """Return the error that a client gets for any other; log it if it was not expected.
 
     The `route` is a template: nothing in it comes from the caller.
     """
@@ -110,7 +110,7 @@ def as_service_error(error: BaseException, route: str) -> ServiceError:
         type(error).__name__,
         level=logging.ERROR,
         exc_info=error,
-        every_s=_TELL_S,
+        every_s=_LOG_EVERY_S,
     )
     return _Internal("The service failed. Its log has the reason.")
 
@@ -139,8 +139,8 @@ def _field(found: Any, value: Any) -> str:
     """Return the place of a fault, without pydantic's names for the variants it tried."""
     parts: list[str] = []
     for part in found["loc"]:
-        known = range(len(value)) if isinstance(value, list) else value
-        if isinstance(known, (dict, range)) and part in known:
+        parts_of = range(len(value)) if isinstance(value, list) else value
+        if isinstance(parts_of, (dict, range)) and part in parts_of:
             value = value[part]
         elif value is not _NO_BODY and not (
             found["type"] == "missing" and part == found["loc"][-1]
@@ -158,9 +158,9 @@ def _shortened(text: str, chars: int) -> str:
 
 def _reason(found: Any) -> str:
     value = found.get("input")
-    untold = isinstance(value, (dict, list)) or value is None or found["type"] == "extra_forbidden"
-    what = "" if untold else f" (not {shown(value)})"
-    return f"{reason_of(found)}{what}"
+    unnamed = isinstance(value, (dict, list)) or value is None or found["type"] == "extra_forbidden"
+    refused_value = "" if unnamed else f" (not {abbreviated(value)})"
+    return f"{reason_of(found)}{refused_value}"
 
 
 def _response(error: ServiceError) -> Response:

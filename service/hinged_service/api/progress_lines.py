@@ -1,8 +1,8 @@
 """Answers that begin with lines of progress, for callers that accept them.
 
-Work that is over soon, or tells nothing, is answered as for any other caller. Else the answer is a
-stream: lines of `Progress`, then one `AnswerHead`, then the body of the ordinary answer. So the
-worker that does the work also tells of it, and no other one has to know.
+Work that is over soon, or reports nothing, is answered as for any other caller. Else the answer is
+a stream: lines of `Progress`, then one `AnswerHead`, then the body of the ordinary answer. So the
+worker that does the work also reports on it, and no other worker takes part.
 """
 
 from __future__ import annotations
@@ -17,11 +17,17 @@ from starlette.types import Message, Receive, Scope, Send
 from hinged_service.api.problems import as_service_error, problem
 from hinged_service.tasks import cancel
 from hinged_service.telemetry.request_context import BEGINNING, Beginning, template
-from hinged_service.wire.progress import PROGRESS_TYPE, AnswerHead, Progress, Tell, silent
+from hinged_service.wire.progress import (
+    PROGRESS_TYPE,
+    AnswerHead,
+    OnProgress,
+    Progress,
+    no_progress,
+)
 
-__all__ = ["answer_with_progress", "progress_answer", "takes_progress", "tell_of"]
+__all__ = ["answer_with_progress", "on_progress_of", "progress_answer", "takes_progress"]
 
-_TELL: Final = "hinged.tell"
+_ON_PROGRESS: Final = "hinged.on_progress"
 _EVERY_S: Final = 0.2
 _HEADERS: Final = [
     (b"content-type", PROGRESS_TYPE.encode()),
@@ -41,27 +47,27 @@ def progress_answer(status: int) -> dict[str, Any]:
 
 
 def takes_progress(scope: Scope) -> bool:
-    """Tell whether the caller accepts lines."""
+    """Return whether the caller accepts lines."""
     return any(
         name == b"accept" and PROGRESS_TYPE.encode() in value.lower()
         for name, value in scope["headers"]
     )
 
 
-def tell_of(scope: Scope) -> Tell:
-    """Return the function that tells a request's caller of progress, from any thread.
+def on_progress_of(scope: Scope) -> OnProgress:
+    """Return the function that reports progress to a request's caller, from any thread.
 
     It raises when the caller has hung up.
     """
-    tell: Tell = scope.get(_TELL, silent)
-    return tell
+    on_progress: OnProgress = scope.get(_ON_PROGRESS, no_progress)
+    return on_progress
 
 
 class _HungUp(Exception):
     """The caller of the work is gone."""
 
 
-class _Telling:
+class _ProgressAnswer:
     """The answer to one caller.
 
     Attributes
@@ -78,7 +84,7 @@ class _Telling:
         self._tasks = [asyncio.create_task(self._lines())]
         self.begun = self.headed = False
 
-    def tell(self, progress: Progress) -> None:
+    def note(self, progress: Progress) -> None:
         """Note progress for the next line."""
         if self._gone:
             raise _HungUp
@@ -122,7 +128,7 @@ class _Telling:
             await self._send(message)
 
     async def end(self) -> None:
-        """Tell no more."""
+        """Stop the reports."""
         await cancel(*self._tasks)
 
 
@@ -133,17 +139,17 @@ async def answer_with_progress(
     send: Send,
 ) -> None:
     """Let a route answer a caller that accepts lines."""
-    telling = _Telling(scope, receive, send)
-    scope[_TELL] = telling.tell
+    answer = _ProgressAnswer(scope, receive, send)
+    scope[_ON_PROGRESS] = answer.note
     try:
-        await handle(scope, receive, telling.send)
+        await handle(scope, receive, answer.send)
     except _HungUp:
         pass
     except Exception as error:
-        if telling.headed or not telling.begun:
+        if answer.headed or not answer.begun:
             raise
         status, headers, body = problem(as_service_error(error, template(scope)))
-        await telling.send({"type": "http.response.start", "status": status, "headers": headers})
-        await telling.send({"type": "http.response.body", "body": body})
+        await answer.send({"type": "http.response.start", "status": status, "headers": headers})
+        await answer.send({"type": "http.response.body", "body": body})
     finally:
-        await telling.end()
+        await answer.end()

@@ -19,7 +19,7 @@ _PAUSE_S = 0.1
 
 
 class Readiness:
-    """Readiness of a worker; `is_stopping` tells that it was told to stop."""
+    """Readiness of a worker; `is_stopping` is true once it was asked to stop."""
 
     def __init__(
         self, registry: ModelRegistry, settings: Settings, is_stopping: Callable[[], bool]

@@ -98,18 +98,18 @@ def wire_schemas() -> dict[str, dict[str, Any]]:
     for kind in _ANSWERS:
         _describe(kind, made[kind.__name__])
     text = msgspec.json.encode(made).decode()
-    for name, shown in _NAMES.items():
-        text = text.replace(f'"{TEMPLATE.format(name=name)}"', f'"{TEMPLATE.format(name=shown)}"')
+    for name, public in _NAMES.items():
+        text = text.replace(f'"{TEMPLATE.format(name=name)}"', f'"{TEMPLATE.format(name=public)}"')
     renamed: dict[str, dict[str, Any]] = msgspec.json.decode(text)
     schemas = {_NAMES.get(name, name): schema for name, schema in renamed.items()}
     forms = [schemas.pop(name) for name in ("Learned", "Duplicate", "Early")]
     schemas["Learned"] = _one_of_all(*forms)
     for name, fields in _FIELDS.items():
-        for field, said in fields.items():
-            known = schemas[name]["properties"][field]
-            if "not" in said:
-                known = {k: v for k, v in known.items() if k not in ("anyOf", "type")}
-            schemas[name]["properties"][field] = {**known, **said}
+        for field, more in fields.items():
+            described = schemas[name]["properties"][field]
+            if "not" in more:
+                described = {k: v for k, v in described.items() if k not in ("anyOf", "type")}
+            schemas[name]["properties"][field] = {**described, **more}
     fields = schemas["Event"]["properties"]
     schemas["Event"]["properties"] = {"x": fields.pop("x"), **fields}
     schemas["Question"]["properties"]["x"] = schemas["Event"]["properties"]["x"]

@@ -8,7 +8,7 @@ from typing import Annotated, Final, Literal
 from fastapi import APIRouter, Path, Request, Response
 from pydantic import Field
 
-from hinged_service.api.dependencies import body_of, document, problems_for, reach_of, registry_of
+from hinged_service.api.dependencies import access_of, body_of, document, problems_for, registry_of
 from hinged_service.api.schemas import described
 from hinged_service.api.struct_route import StructRoute
 from hinged_service.engine.custody import GLANCE_S
@@ -24,7 +24,7 @@ from hinged_service.wire.responses import (
     StreamInfo,
     StreamListed,
 )
-from hinged_service.wire.strict import StrictModel
+from hinged_service.wire.strict_model import StrictModel
 
 __all__ = ["bodies", "router"]
 
@@ -114,7 +114,7 @@ def router(settings: LimitSettings) -> APIRouter:
     async def put_alias(request: Request, response: Response, alias: AliasName) -> AliasInfo:
         """Make an alias: it can be used in place of the name of a model."""
         wanted = await body_of(request, AliasSpec, settings.max_body_bytes)
-        reach_of(request).check(wanted.model)
+        access_of(request).check(wanted.model)
         await _check_meaning(request, alias)
         stream, new = await registry_of(request).aliases.set(alias, wanted.model)
         response.status_code = 201 if new else 200
@@ -129,16 +129,16 @@ def router(settings: LimitSettings) -> APIRouter:
     async def promote(request: Request, alias: AliasName) -> Promoted:
         """Move the alias, if it still points to `from` and the decision is new."""
         wanted = await body_of(request, Promotion, settings.max_body_bytes)
-        registry, reach = registry_of(request), reach_of(request)
+        registry, access = registry_of(request), access_of(request)
         for name in (wanted.of, wanted.to):
-            reach.check(name)
+            access.check(name)
         await _check_meaning(request, alias)
         made = await registry.aliases.promote(alias, wanted.of, wanted.to, wanted.decision)
         _, aliases = await registry.overview()
         meant = aliases.get(alias, ("", None))[1]
         return Promoted(
             _RESULTS[made.kind],  # "gone" was raised
-            meant if meant is None or reach.includes(meant) else None,
+            meant if meant is None or access.includes(meant) else None,
         )
 
     @routes.delete(
@@ -161,7 +161,7 @@ async def _check_meaning(request: Request, alias: str) -> None:
     _, aliases = await registry_of(request).overview()
     meant = aliases.get(alias, ("", None))[1]
     if meant is not None:
-        reach_of(request).check(meant, f"the model that {alias!r} points to")
+        access_of(request).check(meant, f"the model that {alias!r} points to")
 
 
 async def _follower(registry: ModelRegistry, name: str, meaning: dict[str, str | None]) -> Follower:

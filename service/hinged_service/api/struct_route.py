@@ -21,7 +21,7 @@ __all__ = ["StructRoute"]
 class StructRoute(APIRoute):
     """A route whose endpoint may return a struct, or a list of one: sent and described as such.
 
-    An endpoint whose work takes long tells of its progress with `tell_of`.
+    An endpoint whose work takes long reports its progress with `on_progress_of`.
     """
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:

@@ -56,8 +56,8 @@ def _aliases(client: Client, _: dict[str, Any]) -> list[str]:
     return [a.alias for a in client.aliases()]
 
 
-def _checkpoints(client: Client, given: dict[str, Any]) -> list[str]:
-    return [c.name or c.uid for c in client.checkpoints(given["name"])]
+def _checkpoints(client: Client, arguments: dict[str, Any]) -> list[str]:
+    return [c.name or c.uid for c in client.checkpoints(arguments["name"])]
 
 
 def _streams(client: Client, _: dict[str, Any]) -> list[str]:
@@ -71,14 +71,14 @@ def _learners(incomplete: str) -> list[str]:
     return [name for name in found if name.startswith(incomplete)]
 
 
-def sendable(given: str | list[str] | None) -> str | list[str] | None:
+def sendable(arguments: str | list[str] | None) -> str | list[str] | None:
     """Return an address or a name, which goes over a wire; refuse one that is not valid Unicode."""
     try:
-        for text in [given] if isinstance(given, str) else given or ():
+        for text in [arguments] if isinstance(arguments, str) else arguments or ():
             text.encode()
     except UnicodeEncodeError:
         raise typer.BadParameter(f"{text!r} is not valid Unicode.") from None
-    return given
+    return arguments
 
 
 RedisUrl = Annotated[

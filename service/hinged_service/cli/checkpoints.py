@@ -35,8 +35,8 @@ def checkpoint(
 
     hinged checkpoint mail --name before-the-campaign
     """
-    with progress("saving") as shown:
-        made = session.client.make_checkpoint(name, as_, progress=shown.step)
+    with progress("saving") as bar:
+        made = session.client.make_checkpoint(name, as_, progress=bar.step)
     session.show(
         made,
         f"Kept {made.model} as {made.name or made.uid}. Events so far: {made.events:,}.",
@@ -67,18 +67,18 @@ def restore(session: Session, name: Name, checkpoint: CheckpointName) -> None:
 
     hinged restore mail before-the-campaign
     """
-    with progress("restoring") as shown:
-        was_frozen = session.client.model(name, progress=shown.step).frozen
-        position = session.client.restore(name, checkpoint, progress=shown.step)
+    with progress("restoring") as bar:
+        was_frozen = session.client.model(name, progress=bar.step).frozen
+        position = session.client.restore(name, checkpoint, progress=bar.step)
         frozen = session.client.model(name, at_least=position).frozen
-    said = [f"The model {name} is back at {checkpoint}."]
+    sentences = [f"The model {name} is back at {checkpoint}."]
     if frozen is not was_frozen:
         now = "only predicts now" if frozen else "learns again"
         then = "frozen" if frozen else "not frozen"
-        said.append(f"It {now}: it was {then} when the checkpoint was made.")
+        sentences.append(f"It {now}: it was {then} when the checkpoint was made.")
     session.show(
         {"model": name, "position": position, "frozen": frozen, "was_frozen": was_frozen},
-        " ".join(said),
+        " ".join(sentences),
     )
 
 
@@ -133,8 +133,8 @@ def export(
 
     hinged export mail mail.onnx --format onnx
     """
-    with progress("exporting") as shown:
-        document = export_model(session.client, name, checkpoint, shown.step)
+    with progress("exporting") as bar:
+        document = export_model(session.client, name, checkpoint, bar.step)
     if format is not Format.json:
         from hinged_service.interchange.formats import NotExportable, exported_as
 
@@ -198,8 +198,8 @@ def import_(
         except NotImportable as error:
             typer.echo(str(error), err=True)
             raise typer.Exit(1) from None
-    with progress("importing") as shown:
-        made = session.client.import_model(name, document, progress=shown.step)
+    with progress("importing") as bar:
+        made = session.client.import_model(name, document, progress=bar.step)
     session.show(made, f"Created the model {made.name} with its state.")
 
 
@@ -237,19 +237,19 @@ def replay(
         exclude["ids"] = without_ids
     if without_entries:
         exclude["entries"] = without_entries
-    with progress("creating") as shown:
+    with progress("creating") as bar:
         made = session.client.replay(
             name,
             new,
             checkpoint=checkpoint,
             exclude=exclude or None,
             learner=None if learner is None else learner_spec(learner, parameters),
-            progress=shown.step,
+            progress=bar.step,
         )
     if wait:
-        with progress("catching up") as shown:
+        with progress("catching up") as bar:
             while (found := session.client.model(new)).progress < 1:
-                shown.tell(found.progress, found.events)
+                bar.update(found.progress, found.events)
                 time.sleep(_POLL_S)
     state = (
         "has caught up with the log"

@@ -50,9 +50,9 @@ def with_shared(
     own, more = (list(found.values()) for found in parameters)
 
     @functools.wraps(function)
-    def run(**given: Any) -> None:
-        with shared(**{option.name: given.pop(option.name) for option in more}) as made:
-            function(made, **given)
+    def run(**arguments: Any) -> None:
+        with shared(**{option.name: arguments.pop(option.name) for option in more}) as made:
+            function(made, **arguments)
 
     keyword = inspect.Parameter.KEYWORD_ONLY
     run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]

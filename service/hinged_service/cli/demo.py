@@ -191,7 +191,7 @@ def _service(log: Path, data_dir: Path, port: int) -> Iterator[tuple[subprocess.
         log.open("w", encoding="utf-8") as errors,
         subprocess.Popen(  # noqa: S603 - our own module and arguments, no shell
             command,
-            stdin=subprocess.PIPE,  # its end tells the service when we are gone, even killed
+            stdin=subprocess.PIPE,  # its end stops the service when we are gone, even killed
             stdout=subprocess.PIPE,
             stderr=errors,
             text=True,
@@ -246,7 +246,7 @@ def _stop(process: subprocess.Popen[str]) -> None:
 
 def _wait(console: Console, url: str, process: subprocess.Popen[str]) -> int:
     try:
-        _print(console, _next_steps(url, running=True))  # which tells of Ctrl-C: it holds from here
+        _print(console, _next_steps(url, running=True))  # which explains Ctrl-C: it holds from here
         process.wait()
     except KeyboardInterrupt:
         return 0
@@ -258,7 +258,7 @@ def _read_tail(log: Path) -> str:
 
 
 def _has_screen() -> bool:
-    """Tell whether a browser that is opened here can be seen."""
+    """Return whether a browser that is opened here can be seen."""
     if sys.platform in ("darwin", "win32"):
         return True
     return any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))

@@ -15,10 +15,10 @@ from pydantic import ValidationError
 from hinged_service.api.api_keys import Keys
 from hinged_service.errors import ServiceError, StartupError
 from hinged_service.settings import Settings
-from hinged_service.store.open import opened
+from hinged_service.store.configured_redis import opened
 from hinged_service.store.transport.server_check import Condition
 from hinged_service.wire.faults import DECODE_ERRORS
-from hinged_service.wire.strict import reason_of
+from hinged_service.wire.strict_model import reason_of
 
 __all__ = ["Finding", "findings"]
 
@@ -46,22 +46,22 @@ class Finding(NamedTuple):
 
 
 class _Fault(msgspec.Struct):
-    """A fault that a service tells."""
+    """A fault that a service reports."""
 
     field: str
     reason: str
 
 
 class _Readiness(msgspec.Struct):
-    """The answer of `/readyz`, good or not, as far as it is told here."""
+    """The answer of `/readyz`, good or not, as far as it is read here."""
 
     errors: list[_Fault] = []
     warnings: list[str] = []
 
 
 def findings(url: str | None) -> list[Finding]:
-    """Look at all, and at a running service if a `url` is given; at least one finding."""
-    logging.getLogger("hinged_service").addHandler(logging.NullHandler())  # it tells all itself
+    """Look at all, and at a running service if a `url` is passed; at least one finding."""
+    logging.getLogger("hinged_service").addHandler(logging.NullHandler())  # it reports all itself
     found = list(_of_settings())
     if not any(one.state == "fault" for one in found):
         found += asyncio.run(_of_redis(Settings()))
@@ -71,9 +71,9 @@ def findings(url: str | None) -> list[Finding]:
 
 
 def _of_settings() -> Iterator[Finding]:
-    known = {f"HINGED_{name.upper()}" for name in Settings.model_fields} | _OTHERS
+    settings_names = {f"HINGED_{name.upper()}" for name in Settings.model_fields} | _OTHERS
     for name in sorted(os.environ):
-        if name.startswith("HINGED_") and name not in known:
+        if name.startswith("HINGED_") and name not in settings_names:
             yield Finding(name, "warning", "This is not a setting of hinged. Check the spelling.")
     try:
         settings = Settings()
@@ -134,17 +134,17 @@ def _of_server(one: Condition) -> Iterator[Finding]:
 def _of_service(url: str) -> Finding:
     try:
         answer = httpx.get(f"{url.rstrip('/')}/readyz", timeout=_TIMEOUT_S)
-        told = msgspec.json.decode(answer.content, type=_Readiness)
+        readiness = msgspec.json.decode(answer.content, type=_Readiness)
     except DECODE_ERRORS:
         text = f"Another program answers there, with {answer.status_code}: check the address."
         return Finding(url, "fault", text)
     except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
         return Finding(url, "fault", f"No service answers there: {error}. Start it.")
     if not answer.is_success:
-        reasons = [f"{one.field}: {one.reason}" for one in told.errors]
+        reasons = [f"{one.field}: {one.reason}" for one in readiness.errors]
         return Finding(
             url, "fault", f"The service is not ready: {'; '.join(reasons) or answer.status_code}."
         )
-    if told.warnings:
-        return Finding(url, "warning", " ".join(told.warnings))
+    if readiness.warnings:
+        return Finding(url, "warning", " ".join(readiness.warnings))
     return Finding(url, "ok", "The service is ready.")

@@ -58,7 +58,7 @@ _CODES: Final[dict[type[ClientError], int]] = {
 
 
 def report(error: ClientError, url: str) -> int:
-    """Say on standard error what went wrong at the address `url`; return the exit code."""
+    """Report on standard error what went wrong at the address `url`; return the exit code."""
     lines = [_what(error, url)]
     lines += [f"  {fault.field}: {fault.reason}" for fault in error.errors]
     if error.logged:

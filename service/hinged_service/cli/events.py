@@ -103,18 +103,18 @@ def learn(
     events, many = read_events(features, event)
     if many and event_id is not None:
         raise typer.BadParameter("names one event, but there are several.", param_hint="--id")
-    given: dict[str, Any] = {}
+    added: dict[str, Any] = {}
     if event_id is not None:
-        given["id"] = event_id
+        added["id"] = event_id
     if weight is not None:
-        given["w"] = weight
+        added["w"] = weight
     events = [{n: v for n, v in event.items() if v is not None} for event in events]
     if label is None and any("y" not in event for event in events):
         raise typer.BadParameter("An event has no label: give --label, or y beside x.")
     if label is not None:
         model = session.client.model(name)
-        given["y"] = label_of(label, model.spec, model.classes)
-    labelled = [Event(**{**given, **event}) for event in events]
+        added["y"] = label_of(label, model.spec, model.classes)
+    labelled = [Event(**{**added, **event}) for event in events]
     if many:
         _learn_many(session, name, labelled)
     else:
@@ -157,7 +157,7 @@ def _learn_many(session: Session, name: str, events: list[Event]) -> None:
 
 
 def _calibrated(session: Session, name: str) -> bool:
-    """Tell whether the probabilities that a table shows are calibrated."""
+    """Return whether the probabilities that a table shows are calibrated."""
     return session.output is not Output.TABLE or session.client.model(name).calibrated is not False
 
 
@@ -196,7 +196,7 @@ def _outcome(outcome: Outcome, event: Event) -> list[Part]:
 
 
 def _judged(outcome: Learned, event: Event) -> bool:
-    """Tell whether an event counts in accuracy."""
+    """Return whether an event counts in accuracy."""
     return outcome.y_pred is not None and event.w > 0
 
 
@@ -222,5 +222,5 @@ def _outcomes(outcomes: Sequence[Outcome], events: Sequence[Event]) -> Facts:
 def _explanation(found: Explanation) -> list[Part]:
     parts = sorted(found.contributions.items(), key=lambda part: -abs(part[1]))
     rows = [*parts, ("(intercept)", found.intercept), ("(score)", found.score)]
-    said = f"The score for {label_text(found.y)} is the sum of these:"
-    return [said, Table(("feature", "adds"), rows)]
+    heading = f"The score for {label_text(found.y)} is the sum of these:"
+    return [heading, Table(("feature", "adds"), rows)]

@@ -88,7 +88,7 @@ def file_options(
     """Return the options of a file from those of a command; wrong ones are wrong usage."""
     from hinged_service.ingest.files import FileError, FileOptions
 
-    given: dict[str, Any] = {
+    roles: dict[str, Any] = {
         "format": format,
         "compression": compression,
         "types": _pairs(column, "--type"),
@@ -103,7 +103,7 @@ def file_options(
             quote=None if quote == "none" else quote,
             encoding=encoding,
             missing=("", *(missing or ())),
-            **given,
+            **roles,
         )
     except FileError as error:
         raise typer.BadParameter(str(error)) from None

@@ -100,7 +100,7 @@ def file(
 ) -> None:
     r"""Learn files: CSV, TSV, NDJSON, libsvm, Vowpal Wabbit, Parquet, Arrow; compressed or not.
 
-    A file is known by its content, not its name: the same command again goes on where it was
+    A file is recognized by its content, not its name: the same command again goes on where it was
     interrupted, and has nothing to do once it is done. A file that has grown is another file:
     give events an `--id` if files grow. A pipe cannot be resumed.
 

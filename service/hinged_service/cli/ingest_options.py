@@ -34,14 +34,14 @@ WaitS = Annotated[
 ]
 
 
-def _a_name(given: str) -> str:
+def _a_name(name: str) -> str:
     """Return a name; refuse one that no model can have."""
-    if _NAME.fullmatch(given) is None:
+    if _NAME.fullmatch(name) is None:
         raise typer.BadParameter(
-            f"{given[:140]!a} is not a valid name: a name has 1 to 128 letters (a to z), digits, "
+            f"{name[:140]!a} is not a valid name: a name has 1 to 128 letters (a to z), digits, "
             "'.', '_' and '-', and begins with a letter or a digit."
         )
-    return given
+    return name
 
 
 @contextmanager
@@ -106,7 +106,7 @@ def target_options(
 
 
 def predict_to(target: Target, feeder: Feeder, own: Callable[[str], Output] | None = None) -> None:
-    """Let a feeder write predictions where the target says; `own` makes outputs like the source."""
+    """Let a feeder write predictions to the target's place; `own` makes outputs like the source."""
     from hinged_service.ingest.prediction_file import PredictionFile
     from hinged_service.ingest.predictions import Predictions
 

@@ -85,7 +85,7 @@ def read_documents(text: bytes, what: str) -> tuple[list[Any], bool]:
 
 
 def read_events(features: list[str] | None, event: str | None) -> tuple[list[dict[str, Any]], bool]:
-    """Return the events that a command was given: arguments, `--event`, or standard input.
+    """Return the events of a command: arguments, `--event`, or standard input.
 
     Returned are objects with `"x"` and the fields beside it, and whether there may be several.
     `BadParameter` if there are none, or more than one way was taken.
@@ -124,15 +124,15 @@ def label_of(text: str, spec: dict[str, Any], classes: Sequence[Label]) -> Label
             return int(text)
         except ValueError:
             raise typer.BadParameter(f"{text!r} is not an integer.", param_hint="--label") from None
-    known = {_text(label): label for label in labels or (False, True)}
+    choices = {_text(label): label for label in labels or (False, True)}
     if labels is None:
-        known |= {"0": 0, "1": 1}
-    if text not in known:
+        choices |= {"0": 0, "1": 1}
+    if text not in choices:
         raise typer.BadParameter(
-            f"{text!r} is not a label of this model; its labels are {', '.join(known)}.",
+            f"{text!r} is not a label of this model; its labels are {', '.join(choices)}.",
             param_hint="--label",
         )
-    return known[text]
+    return choices[text]
 
 
 def _event(document: object) -> dict[str, Any]:
@@ -147,9 +147,9 @@ def _event(document: object) -> dict[str, Any]:
         return {"x": document}  # no feature's value is an object, so these are the features
     for field in document:
         if field not in Event._fields:
-            known = ", ".join(Event._fields)
+            choices = ", ".join(Event._fields)
             raise typer.BadParameter(
-                f"{field!r} is not a field of an event; the fields are {known}."
+                f"{field!r} is not a field of an event; the fields are {choices}."
             )
     return document
 

@@ -55,11 +55,11 @@ def key(
         raise typer.BadParameter(
             f"{sorted(unknown)[0]!r} is not a scope; the scopes are {', '.join(_SCOPES)}."
         )
-    known = _records(file)
-    if any(record.get("name") == name for record in known):
+    records = _records(file)
+    if any(record.get("name") == name for record in records):
         raise typer.BadParameter(f"There is a key {name!r} in {file} already.")
     try:
-        shown, record = new_key(name, scopes, model or ["*"], rate)
+        text, record = new_key(name, scopes, model or ["*"], rate)
     except ValidationError as error:
         if error.errors()[0]["loc"] == ("rate",):
             reason = (
@@ -72,9 +72,9 @@ def key(
     kept = record.model_dump(mode="json")
     where = f"To keep, in HINGED_KEYS or a file: {json.dumps([kept])}"
     if file is not None:
-        _write(file, json.dumps([*known, kept], indent=2) + "\n")
+        _write(file, json.dumps([*records, kept], indent=2) + "\n")
         where = f"Its hash is in {file}; the service reads it at its next start."
-    typer.echo(f"Key (not shown again): {shown}\n{where}")
+    typer.echo(f"Key (not shown again): {text}\n{where}")
 
 
 def _write(file: Path, text: str) -> None:

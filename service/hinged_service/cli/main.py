@@ -212,7 +212,7 @@ def doctor(
     ] = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Check the settings, the Redis, its disk and a running service, and say what to change.
+    """Check the settings, the Redis, its disk and a running service, and report what to change.
 
     It reads the environment as `hinged serve` does, and changes nothing; without a Redis it starts
     the embedded Valkey while it checks.

@@ -91,15 +91,15 @@ def create(
     if spec is not None:
         wanted = _read_spec(spec)
     else:
-        given: dict[str, Any] = {
+        document: dict[str, Any] = {
             "learner": learner_spec(learner, parameters),
             "pipeline": [{"type": step} for step in steps or ()],
             "labels": typed(labels or []),
             "stream": stream,
         }
-        wanted = {key: value for key, value in given.items() if value}
-    with progress("creating") as shown:
-        made = session.client.create_model(name, wanted, progress=shown.step)
+        wanted = {key: value for key, value in document.items() if value}
+    with progress("creating") as bar:
+        made = session.client.create_model(name, wanted, progress=bar.step)
     session.show(
         made,
         f"Created the model {made.name}: {made.spec['learner']['type']} on the stream "
@@ -112,8 +112,8 @@ def show(session: Session, name: Name, at_least: AtLeast = None) -> None:
 
     hinged show mail
     """
-    with progress("asking") as shown:
-        found = session.client.model(name, at_least=at_least, progress=shown.step)
+    with progress("asking") as bar:
+        found = session.client.model(name, at_least=at_least, progress=bar.step)
     session.show(found, _facts(found))
 
 
@@ -235,9 +235,9 @@ def upgrade(
     else:
         with progress("upgrading") as display:
             done = {name: session.client.upgrade(name, progress=display.step)}
-    shown = [_upgrade_result(one, result) for one, result in done.items()]
+    listed = [_upgrade_result(one, result) for one, result in done.items()]
     session.show(
-        shown if every else shown[0],
+        listed if every else listed[0],
         Table(
             ("model", "", "version"),
             [_upgrade_row(one, result) for one, result in done.items()],
@@ -369,12 +369,12 @@ def repair(
     """
     with progress("repairing") as bar:
         done = session.client.repair(name, checkpoint, progress=bar.step)
-    shown = {"model": name, **msgspec.to_builtins(done)}
+    result = {"model": name, **msgspec.to_builtins(done)}
     text = f"{len(done.removed)} entries removed, {len(done.passed_over)} skipped."
     text += "".join(f"\nRemoved: {one}." for one in done.records)
     if checkpoint is not None:
         text = f"The model {name} continues from the checkpoint {checkpoint}."
-    session.show(shown, text)
+    session.show(result, text)
 
 
 def _obeyed(session: Session, name: str, position: str, what: str) -> None:

@@ -73,7 +73,7 @@ class Share(float):
 
 
 class Table(NamedTuple):
-    """Rows under their headings, numbers to the right; `empty` is said where there are no rows."""
+    """Rows under their headings, numbers to the right; `empty` is written if there are no rows."""
 
     columns: Sequence[str]
     rows: Iterable[Sequence[object]]
@@ -134,24 +134,24 @@ def print_line(text: str) -> None:
 
 def grid(part: Facts | Table) -> Grid | Text:
     """Return facts or a table as a terminal shows them."""
-    shown = Grid(box=None, pad_edge=False, header_style="bold", show_header=False)
+    lines = Grid(box=None, pad_edge=False, header_style="bold", show_header=False)
     if isinstance(part, Facts):
-        shown.add_column(style="dim")
-        shown.add_column(overflow="fold")
+        lines.add_column(style="dim")
+        lines.add_column(overflow="fold")
         for name, value in part.items():
             if value is not None:
-                shown.add_row(name, _cell(value))
-        return shown
+                lines.add_row(name, _cell(value))
+        return lines
     found = list(part.rows)
     if not found:
         return Text(printable(part.empty))
-    shown.show_header = True
+    lines.show_header = True
     for index, column in enumerate(part.columns):
         numbers = all(isinstance(row[index], (int, float, type(None))) for row in found)
-        shown.add_column(column, justify="right" if numbers else "left", overflow="fold")
+        lines.add_column(column, justify="right" if numbers else "left", overflow="fold")
     for row in found:
-        shown.add_row(*(_cell(value) for value in row))
-    return shown
+        lines.add_row(*(_cell(value) for value in row))
+    return lines
 
 
 def printable(text: str) -> str:

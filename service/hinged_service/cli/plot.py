@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["plot"]
 
 _MOST_PARTS: Final = 6
-_POSITIVE, _NEGATIVE, _NEUTRAL = "#0072b2", "#d55e00", "#7f7f7f"  # told apart by the colour-blind
+_POSITIVE, _NEGATIVE, _NEUTRAL = "#0072b2", "#d55e00", "#7f7f7f"  # distinct for the colour-blind
 
 
 class What(StrEnum):
@@ -103,7 +103,7 @@ def _weights(figure: Figure, client: Client, name: str, top: int) -> None:
     ):
         found = dict(reversed(part.weights.items()))
         colours = [_POSITIVE if weight > 0 else _NEGATIVE for weight in found.values()]
-        axes.barh([_shown(feature) for feature in found], list(found.values()), color=colours)
+        axes.barh([_axis_text(feature) for feature in found], list(found.values()), color=colours)
         axes.axvline(0, color=_NEUTRAL, linewidth=1)
         axes.set(title=title.format(name), xlabel=f"weight (intercept {part.intercept:.6g})")
 
@@ -112,7 +112,7 @@ def _parts(found: Weights) -> dict[str, LinearWeights]:
     """Return the linear functions to draw by title: at most six classes, one expert."""
     if found.classes is not None:
         some = list(found.classes.items())[:_MOST_PARTS]
-        parts = {f"{{}}: the largest weights of {_shown(label)}": part for label, part in some}
+        parts = {f"{{}}: the largest weights of {_axis_text(label)}": part for label, part in some}
         return parts or {"{} knows no class yet": LinearWeights({}, 0.0)}
     if found.experts is not None:
         best = max(found.experts, key=lambda expert: expert.trust)
@@ -162,7 +162,7 @@ def _calibration(figure: Figure, client: Client, name: str, top: int) -> None:
     axes.legend()
 
 
-def _shown(text: str) -> str:
+def _axis_text(text: str) -> str:
     """Return a name as a picture can show it; Matplotlib reads what stands between dollars."""
     short = text if len(text) <= 40 else f"{text[:37]}..."
     return printable(short).replace("$", r"\$")

@@ -14,7 +14,7 @@ from rich.progress import Progress as Bars
 
 from hinged_service.client import Progress
 
-__all__ = ["Shown", "counted", "progress"]
+__all__ = ["ProgressDisplay", "counted", "progress"]
 
 T = TypeVar("T")
 
@@ -35,7 +35,7 @@ def _bytes_per_s(rate: float) -> str:
     return f"{rate / 1e6:,.1f} MB/s"
 
 
-class Shown:
+class ProgressDisplay:
     """The display of one command: a bar, or one for each of its steps.
 
     Parameters
@@ -43,7 +43,7 @@ class Shown:
     what, unit
         As for `progress`.
     bars
-        The place for bars; `None` if nothing is shown.
+        The place for bars; `None` if nothing is displayed.
 
     """
 
@@ -53,12 +53,12 @@ class Shown:
         self._begin(what)
 
     def _begin(self, description: str, done: int = 0) -> None:
-        self._began_s = self._told_s = time.monotonic()
+        self._began_s = self._displayed_s = time.monotonic()
         self._done_before = done
         if self._bars is not None:
             self._task = self._bars.add_task(description, total=None, rate="")
 
-    def tell(self, share: float, events: int) -> None:
+    def update(self, share: float, events: int) -> None:
         """Show the share that is done, 0 to 1, and the events, or what `unit` names, of it."""
         self._show(share, events, lambda rate: f"{rate:,.0f} {self._unit}/s")
 
@@ -74,20 +74,20 @@ class Shown:
             name = _STEPS.get(progress.step, progress.step)
             self._begin(f"{self._what}: {name}", progress.done)
         of_weights = progress.step in _OF_WEIGHTS
-        said = (lambda rate: f"{rate:,.0f} weights/s") if of_weights else _bytes_per_s
-        self._show(progress.done / max(progress.total, 1), progress.done, said)
+        speed = (lambda rate: f"{rate:,.0f} weights/s") if of_weights else _bytes_per_s
+        self._show(progress.done / max(progress.total, 1), progress.done, speed)
 
-    def _show(self, share: float, done: int, said: Callable[[float], str]) -> None:
+    def _show(self, share: float, done: int, speed: Callable[[float], str]) -> None:
         now_s = time.monotonic()
-        if self._bars is not None and (now_s - self._told_s >= _EVERY_S or share >= 1):
-            self._told_s = now_s
-            rate = said((done - self._done_before) / max(now_s - self._began_s, 1e-6))
+        if self._bars is not None and (now_s - self._displayed_s >= _EVERY_S or share >= 1):
+            self._displayed_s = now_s
+            rate = speed((done - self._done_before) / max(now_s - self._began_s, 1e-6))
             self._bars.update(self._task, total=1.0, completed=share, rate=rate)
 
 
 @contextmanager
-def progress(what: str, unit: str = "events") -> Iterator[Shown]:
-    """Show how far something is while the block runs; until the block tells, only the time.
+def progress(what: str, unit: str = "events") -> Iterator[ProgressDisplay]:
+    """Show how far something is while the block runs; until the block reports, only the time.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ def progress(what: str, unit: str = "events") -> Iterator[Shown]:
     """
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield Shown(what, unit, None)
+        yield ProgressDisplay(what, unit, None)
         return
     bars = Bars(
         TextColumn("{task.description}"),
@@ -115,7 +115,7 @@ def progress(what: str, unit: str = "events") -> Iterator[Shown]:
     later.daemon = True
     later.start()
     try:
-        yield Shown(what, unit, bars)
+        yield ProgressDisplay(what, unit, bars)
     finally:
         later.cancel()
         later.join()
@@ -124,7 +124,7 @@ def progress(what: str, unit: str = "events") -> Iterator[Shown]:
 
 def counted(what: str, results: Iterable[T], total: int, unit: str = "events") -> Iterator[T]:
     """Yield results, and show how many of them there are."""
-    with progress(what, unit) as shown:
+    with progress(what, unit) as bar:
         for number, result in enumerate(results, start=1):
-            shown.tell(number / total, number)
+            bar.update(number / total, number)
             yield result

@@ -20,15 +20,15 @@ from hinged_service.ingest.target import BAD_USAGE, UNSAVED
 from hinged_service.server import supervisor
 from hinged_service.server.fast_path import FastPathProtocol
 from hinged_service.server.limits import allow_many_connections
-from hinged_service.server.listen import bind, is_loopback
+from hinged_service.server.listening_sockets import bind, is_loopback
 from hinged_service.server.memory import spare_imported
 from hinged_service.settings import Settings
+from hinged_service.store.configured_redis import left_unsaved
 from hinged_service.store.embedded import SOCKET_RECORD
-from hinged_service.store.open import left_unsaved
 from hinged_service.store.transport.address import parse
 from hinged_service.telemetry.log_format import log_config
 from hinged_service.telemetry.shared_directory import shared_directory
-from hinged_service.wire.strict import setting_faults
+from hinged_service.wire.strict_model import setting_faults
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -60,7 +60,7 @@ def run_service(
 ) -> int:
     """Serve until a signal; return the exit code.
 
-    What is given beside `serving` overrides the environment: workers are processes of their own
+    What is passed beside `serving` overrides the environment: workers are processes of their own
     and read their settings from there.
     """
     if redis_url:
@@ -84,9 +84,9 @@ def run_service(
     except StartupError as error:
         raise _cannot_start(error) from None
     with listener, _counting_together(settings, serving.workers):
-        shown = f"[{serving.host}]" if ":" in serving.host else serving.host
+        host = f"[{serving.host}]" if ":" in serving.host else serving.host
         typer.echo(
-            f"hinged starts on http://{shown}:{listener.getsockname()[1]} "
+            f"hinged starts on http://{host}:{listener.getsockname()[1]} "
             "(a page for browsers; API documentation: /docs)"
         )
         if not _has_keys(settings):

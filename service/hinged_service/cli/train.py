@@ -123,7 +123,7 @@ def train(
     from hinged_service.interchange.engines import EngineFailed, engine
     from hinged_service.interchange.warm_start import document_of_learner
     from hinged_service.model.spec import ModelSpec
-    from hinged_service.wire.strict import reason_of
+    from hinged_service.wire.strict_model import reason_of
 
     allowed = _allowance(max_bad)
     if (negative is None) != (positive is None):
@@ -141,9 +141,9 @@ def train(
             f"{rule['type']} cannot be mixed; these can: {', '.join(MIXED)}.",
             param_hint="--learner",
         )
-    given: dict[str, Any] = {"learner": rule} | ({"labels": pair} if pair else {})
+    fields: dict[str, Any] = {"learner": rule} | ({"labels": pair} if pair else {})
     try:
-        spec = ModelSpec.model_validate_json(json.dumps(given))
+        spec = ModelSpec.model_validate_json(json.dumps(fields))
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
@@ -153,14 +153,14 @@ def train(
     )
     _check_new(session, name)
     try:
-        with engine(on.value, workers, address) as spread, progress("learning") as shown:
+        with engine(on.value, workers, address) as spread, progress("learning") as bar:
             done = events = 0
 
             def note(_: int, part: Part) -> None:
                 nonlocal done, events
                 done += 1
                 events += part.learner.accounting.events
-                shown.tell(done / (passes * len(paths)), events)
+                bar.update(done / (passes * len(paths)), events)
 
             mixed, total = back_fill(BackFill(paths, options, spec, passes), spread, note)
     except (FileError, EngineFailed) as error:
@@ -172,8 +172,8 @@ def train(
         typer.echo(f"No model was made: --max-bad allows {max_bad}.", err=True)
         raise typer.Exit(1)
     document = document_of_learner(mixed, name, rule, pair)
-    with progress("importing") as shown:
-        session.client.import_model(name, document, progress=shown.step)
+    with progress("importing") as bar:
+        session.client.import_model(name, document, progress=bar.step)
     counts = {
         "model": name,
         "files": len(paths),

@@ -16,7 +16,7 @@ _TIMEOUT_S = 5
 
 
 def git_version() -> str | None:
-    """Return the commit, marked if files were changed since; `None` if it is not known.
+    """Return the commit, marked if files were changed since; `None` if there is none.
 
     A checkout asks git. A wheel built from one holds it, and a package that was installed from a
     git address has it in its metadata.

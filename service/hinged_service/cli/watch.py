@@ -140,7 +140,7 @@ def tail(
     columns = (*_OUTCOME, "x") if features else _OUTCOME
     if session.output is Output.CSV:
         print_rows(columns, [])
-    shown = 0
+    seen = 0
     try:
         for event in session.client.events(name, features=features):
             if session.output is Output.JSON:
@@ -150,8 +150,8 @@ def tail(
             elif isinstance(event, LiveOutcome):
                 print_rows((), [[getattr(event, column) for column in columns]])
             sys.stdout.flush()
-            shown += isinstance(event, LiveOutcome)
-            if shown == count:
+            seen += isinstance(event, LiveOutcome)
+            if seen == count:
                 return
             if isinstance(event, LiveEnd) and event.reason != "deleted":
                 raise typer.Exit(1)

@@ -21,7 +21,7 @@ from hinged_service.client.events import Event
 from hinged_service.client.exchange import Retries
 from hinged_service.client.remote import RemoteClassifier
 from hinged_service.client.sync_client import Client
-from hinged_service.wire.live import (
+from hinged_service.wire.live_feed import (
     LiveCommand,
     LiveDrift,
     LiveEnd,

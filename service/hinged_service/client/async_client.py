@@ -31,8 +31,8 @@ from hinged_service.client.events import Event, EventLike, encode_event, encode_
 from hinged_service.client.exchange import Exchange, Retries
 from hinged_service.client.progress import WatchedAnswer, pieces
 from hinged_service.client.watching import Watch
-from hinged_service.wire.live import LiveEvent
-from hinged_service.wire.progress import Tell
+from hinged_service.wire.live_feed import LiveEvent
+from hinged_service.wire.progress import OnProgress
 from hinged_service.wire.reports import ModelGlances, ModelHistory
 from hinged_service.wire.responses import (
     AliasInfo,
@@ -88,7 +88,7 @@ class AsyncClient:
     Raises
     ------
     ClientError
-        By every call: the subclass tells what happened, the text what to do next.
+        By every call: the subclass is what happened, the text what to do next.
     Invalid
         If the address or the key cannot be one.
 
@@ -165,8 +165,8 @@ class AsyncClient:
         exchange = Exchange(call, self._retries)
         while True:
             try:
-                if call.tell is not None:
-                    return exchange.read(await self._watched(call, call.tell))
+                if call.on_progress is not None:
+                    return exchange.read(await self._watched(call, call.on_progress))
                 answer = await self._connections.pool().request(
                     *(call.method, call.path),
                     params=call.query,
@@ -178,26 +178,26 @@ class AsyncClient:
                 pause_s = exchange.pause_s(failure)
             await asyncio.sleep(pause_s)
 
-    async def _watched(self, call: Call[T], tell: Tell) -> httpx.Response:
-        """Return the answer to an attempt, and tell of its progress."""
+    async def _watched(self, call: Call[T], on_progress: OnProgress) -> httpx.Response:
+        """Return the answer to an attempt, and report its progress."""
         async with self._connections.pool().stream(
             *(call.method, call.path),
             params=call.query,
-            content=None if call.body is None else self._pieces(call.body, tell),
+            content=None if call.body is None else self._pieces(call.body, on_progress),
             headers=call.watched_headers(),
             timeout=call.timeout(self._timeout_s),
         ) as answer:
-            watched = WatchedAnswer(answer, tell)
+            watched = WatchedAnswer(answer, on_progress)
             async for chunk in answer.aiter_bytes():
                 watched.add(chunk)
         return watched.whole(answer.request)
 
-    async def _pieces(self, body: bytes, tell: Tell) -> AsyncIterator[bytes]:
-        for piece in pieces(body, tell):
+    async def _pieces(self, body: bytes, on_progress: OnProgress) -> AsyncIterator[bytes]:
+        for piece in pieces(body, on_progress):
             yield piece
 
     async def create_model(
-        self, name: str, spec: Mapping[str, Any], *, progress: Tell | None = None
+        self, name: str, spec: Mapping[str, Any], *, progress: OnProgress | None = None
     ) -> ModelListed:
         """Create a model; the same spec again changes nothing.
 
@@ -219,7 +219,7 @@ class AsyncClient:
         body = calls.encoded(spec, "spec")
         path, long = calls.model_path(name), b'"start"' in body
         return await self.send(
-            Call("PUT", path, reader(ModelListed), body=body, long=long, tell=progress)
+            Call("PUT", path, reader(ModelListed), body=body, long=long, on_progress=progress)
         )
 
     async def models(self) -> list[ModelListed]:
@@ -227,7 +227,7 @@ class AsyncClient:
         return await self.send(Call("GET", "/v1/models", reader(list[ModelListed])))
 
     async def model(
-        self, name: str, *, at_least: str | None = None, progress: Tell | None = None
+        self, name: str, *, at_least: str | None = None, progress: OnProgress | None = None
     ) -> ModelInfo:
         """Return a model's spec, position and account.
 
@@ -240,7 +240,7 @@ class AsyncClient:
 
         """
         query, path = calls.query(at_least=at_least), calls.model_path(name)
-        return await self.send(Call("GET", path, reader(ModelInfo), query, tell=progress))
+        return await self.send(Call("GET", path, reader(ModelInfo), query, on_progress=progress))
 
     async def overview(self, *, match: str = "", count: int = 50) -> ModelGlances:
         """Return the state of models, at most a second old; for displays that refresh.
@@ -326,13 +326,13 @@ class AsyncClient:
         Parameters
         ----------
         x
-            Feature names and values; `hinged_service.client.events` says what is taken.
+            Feature names and values; `hinged_service.client.events` lists what is taken.
         id
             The event's name, for services that wait for its label.
         at_least
             As in `model`.
         proba
-            The probabilities to tell: `"all"`, `"none"`, or `"top:5"` for those of the five
+            The probabilities to return: `"all"`, `"none"`, or `"top:5"` for those of the five
             likeliest classes, likeliest first; of more than ten classes the ten likeliest if
             `None`.
 
@@ -405,7 +405,7 @@ class AsyncClient:
         Parameters
         ----------
         x
-            Feature names and values; `hinged_service.client.events` says what is taken.
+            Feature names and values; `hinged_service.client.events` lists what is taken.
         w
             Sample weight, at least 0.
         id
@@ -441,7 +441,7 @@ class AsyncClient:
         ----------
         events
             `Event`s, tuples `(x, y)`, `(x, y, w)` or `(x, y, w, id)`, or mappings
-            of these names. Events with ids of their own can be given again after
+            of these names. Events with ids of their own can be sent again after
             an error, all of them: each counts once.
         batch_events
             Events in one call at most.
@@ -551,7 +551,9 @@ class AsyncClient:
         """
         return await self._command(name, "reset", repeated=False)
 
-    async def restore(self, name: str, checkpoint: str, *, progress: Tell | None = None) -> str:
+    async def restore(
+        self, name: str, checkpoint: str, *, progress: OnProgress | None = None
+    ) -> str:
         """Go back to a checkpoint, by name or uid; return the command's place in the log.
 
         Like `reset` it is sent once only.
@@ -563,9 +565,11 @@ class AsyncClient:
 
         """
         body = {"checkpoint": checkpoint}
-        return await self._command(name, "restore", body, repeated=False, long=True, tell=progress)
+        return await self._command(
+            name, "restore", body, repeated=False, long=True, on_progress=progress
+        )
 
-    async def upgrade(self, name: str, *, progress: Tell | None = None) -> Upgraded:
+    async def upgrade(self, name: str, *, progress: OnProgress | None = None) -> Upgraded:
         """Let the version of the service that answers go on with a model.
 
         Versions whose arithmetic may differ do not fold the same model: workers of the version
@@ -578,10 +582,12 @@ class AsyncClient:
 
         """
         path = calls.model_path(name, "/upgrade")
-        return await self.send(Call("POST", path, reader(Upgraded), long=True, tell=progress))
+        return await self.send(
+            Call("POST", path, reader(Upgraded), long=True, on_progress=progress)
+        )
 
     async def repair(
-        self, name: str, checkpoint: str | None = None, *, progress: Tell | None = None
+        self, name: str, checkpoint: str | None = None, *, progress: OnProgress | None = None
     ) -> Repaired:
         """Remove entries of a model's log that are no part of it, and pass over damaged ones.
 
@@ -605,11 +611,11 @@ class AsyncClient:
         path = calls.model_path(name, "/repair")
         query = calls.query(checkpoint=checkpoint)
         return await self.send(
-            Call("POST", path, reader(Repaired), query, long=True, tell=progress)
+            Call("POST", path, reader(Repaired), query, long=True, on_progress=progress)
         )
 
     async def make_checkpoint(
-        self, name: str, checkpoint: str | None = None, *, progress: Tell | None = None
+        self, name: str, checkpoint: str | None = None, *, progress: OnProgress | None = None
     ) -> Checkpoint:
         """Keep the model's present state, permanently; sent once only.
 
@@ -629,7 +635,7 @@ class AsyncClient:
                 body=body,
                 repeated=False,
                 long=True,
-                tell=progress,
+                on_progress=progress,
             )
         )
 
@@ -643,7 +649,7 @@ class AsyncClient:
         return await self.send(calls.delete(calls.checkpoint_path(name, checkpoint)))
 
     async def export_checkpoint(
-        self, name: str, checkpoint: str, *, progress: Tell | None = None
+        self, name: str, checkpoint: str, *, progress: OnProgress | None = None
     ) -> bytes:
         """Return a checkpoint, named as in `restore`, as one JSON document for `import_model`.
 
@@ -654,10 +660,12 @@ class AsyncClient:
 
         """
         path = calls.checkpoint_path(name, checkpoint)
-        return await self.send(Call("GET", f"{path}/export", bytes, long=True, tell=progress))
+        return await self.send(
+            Call("GET", f"{path}/export", bytes, long=True, on_progress=progress)
+        )
 
     async def import_model(
-        self, name: str, document: bytes, *, progress: Tell | None = None
+        self, name: str, document: bytes, *, progress: OnProgress | None = None
     ) -> ModelListed:
         """Make a model of an exported document; sent once only.
 
@@ -682,7 +690,7 @@ class AsyncClient:
                 body=document,
                 repeated=False,
                 long=True,
-                tell=progress,
+                on_progress=progress,
             )
         )
 
@@ -694,11 +702,11 @@ class AsyncClient:
         checkpoint: str | None = None,
         exclude: Mapping[str, Any] | None = None,
         learner: Mapping[str, Any] | None = None,
-        progress: Tell | None = None,
+        progress: OnProgress | None = None,
     ) -> ModelListed:
         """Make a new model that learns the stream's past again; sent once only.
 
-        It catches up in the background: `model(new).progress` tells how far it is.
+        It catches up in the background: `model(new).progress` is how far it is.
 
         Parameters
         ----------
@@ -714,8 +722,8 @@ class AsyncClient:
             As in `import_model`, until the model is made.
 
         """
-        given = {"name": new, "checkpoint": checkpoint, "exclude": exclude, "learner": learner}
-        body = calls.encoded({k: v for k, v in given.items() if v is not None}, "replay")
+        fields = {"name": new, "checkpoint": checkpoint, "exclude": exclude, "learner": learner}
+        body = calls.encoded({k: v for k, v in fields.items() if v is not None}, "replay")
         path = calls.model_path(name, "/replay")
         return await self.send(
             Call(
@@ -723,7 +731,7 @@ class AsyncClient:
                 body=body,
                 repeated=False,
                 long=True,
-                tell=progress,
+                on_progress=progress,
             )
         )
 
@@ -778,12 +786,14 @@ class AsyncClient:
         *,
         repeated: bool = True,
         long: bool = False,
-        tell: Tell | None = None,
+        on_progress: OnProgress | None = None,
     ) -> str:
         path = calls.model_path(name, f"/{what}")
         content = None if body is None else calls.encoded(body, what)
         read = reader(CommandResult)
-        call = Call("POST", path, read, body=content, repeated=repeated, long=long, tell=tell)
+        call = Call(
+            "POST", path, read, body=content, repeated=repeated, long=long, on_progress=on_progress
+        )
         return (await self.send(call)).position
 
     async def _each(

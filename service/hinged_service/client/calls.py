@@ -13,8 +13,8 @@ import msgspec
 
 from hinged_service.client.batches import Batch
 from hinged_service.client.errors import BadAnswer, Fault, Invalid
-from hinged_service.client.events import Encoded, plain_label, shown
-from hinged_service.wire.progress import PROGRESS_TYPE, Tell
+from hinged_service.client.events import Encoded, abbreviated, plain_label
+from hinged_service.wire.progress import PROGRESS_TYPE, OnProgress
 from hinged_service.wire.responses import Duplicate, Label, Learned, Outcome, Prediction
 
 __all__ = [
@@ -64,12 +64,12 @@ class Call(Generic[T]):
     first
         The place in the caller's stream of the first event of an array.
     gone_is_done
-        Whether a 404 to a repetition says that an earlier attempt did it.
+        Whether a 404 to a repetition means that an earlier attempt did it.
     repeated
         Whether the call is repeated after a temporary failure.
     long
         Whether its work grows with the model: then the answer may take `LONG_S`.
-    tell
+    on_progress
         Takes note of progress; `None` if none is wanted.
 
     """
@@ -84,7 +84,7 @@ class Call(Generic[T]):
     gone_is_done: bool = False
     repeated: bool = True
     long: bool = False
-    tell: Tell | None = None
+    on_progress: OnProgress | None = None
 
     def watched_headers(self) -> dict[str, str]:
         """Return the header fields of a request whose progress is wanted."""
@@ -130,7 +130,7 @@ def checked_address(base_url: str) -> str:
 
 
 def checks_certificates(base_url: str) -> bool:
-    """Tell whether a certificate may have to be checked: the service's, or that of a proxy.
+    """Return whether a certificate may have to be checked: the service's, or that of a proxy.
 
     If not, the trusted ones are not read: most of the time of making a client.
     """
@@ -228,7 +228,7 @@ def _in_an_address(text: str, field: str) -> str:
     try:
         length = len(text.encode())
     except UnicodeEncodeError:
-        reason = f"must be valid Unicode, not {shown(text)}"
+        reason = f"must be valid Unicode, not {abbreviated(text)}"
     else:
         if length <= _MAX_PART_BYTES:
             return text

@@ -37,7 +37,7 @@ class ClientError(Exception):
     errors
         The single faults, at most 20.
     retry_after_s
-        Seconds until the same may be sent again, if the service says so.
+        Seconds until the same may be sent again, if the service sends it.
     logged
         Whether the events are in the log all the same, their ids used up.
     event_ids

@@ -24,11 +24,11 @@ __all__ = [
     "Encoded",
     "Event",
     "EventLike",
+    "abbreviated",
     "encode_event",
     "encode_question",
     "plain_label",
     "present",
-    "shown",
 ]
 
 _encode = msgspec.json.encode
@@ -78,7 +78,7 @@ def encode_event(event: Any, *, flags_are_numbers: bool = False) -> Encoded:
     fields: dict[str, Any] = {"x": _features(x, flags_are_numbers), "y": plain_label(y)}
     weight = _number(w)
     if weight is None or not math.isfinite(weight):
-        raise _invalid("w", f"must be a finite number of at least 0, not {shown(w)}")
+        raise _invalid("w", f"must be a finite number of at least 0, not {abbreviated(w)}")
     if weight != 1.0:
         fields["w"] = weight
     fields["id"] = uuid.uuid4().hex if name is None else _checked_id(name)
@@ -120,7 +120,7 @@ def plain_label(y: Any, field: str = "y") -> Label:
         return int(y)
     if isinstance(y, str):
         return str(y)
-    raise _invalid(field, f"must be a boolean, an integer of 64 bits or text, not {shown(y)}")
+    raise _invalid(field, f"must be a boolean, an integer of 64 bits or text, not {abbreviated(y)}")
 
 
 def _as_event(event: Any) -> Event:
@@ -143,12 +143,14 @@ def _encoded(fields: dict[str, Any]) -> Encoded:
 
 def _features(x: Any, flags_are_numbers: bool) -> dict[str, Any]:
     if not isinstance(x, Mapping):
-        raise _invalid("x", f"must be a mapping of feature names and values, not {shown(x)}")
+        raise _invalid("x", f"must be a mapping of feature names and values, not {abbreviated(x)}")
     clean: dict[str, Any] = {}
     for name, value in x.items():
         text = name if type(name) is str else _name(name)
         if text in clean:
-            raise _invalid(f"x[{shown(name)}]", f"has the same text as another name: {text!r}")
+            raise _invalid(
+                f"x[{abbreviated(name)}]", f"has the same text as another name: {text!r}"
+            )
         if type(value) is not float or not math.isfinite(value):
             value = _value(value, name)
             if flags_are_numbers and isinstance(value, bool):
@@ -162,7 +164,7 @@ def _name(name: Any) -> str:
     try:
         return part if isinstance(part, str) else _encode(part).decode()
     except UnicodeEncodeError:
-        raise _invalid(f"x[{shown(name)}]", "has a name that is not valid Unicode") from None
+        raise _invalid(f"x[{abbreviated(name)}]", "has a name that is not valid Unicode") from None
 
 
 def _name_part(name: Any) -> Any:
@@ -174,7 +176,7 @@ def _name_part(name: Any) -> Any:
     if isinstance(plain, tuple):
         return [_name_part(part) for part in plain]
     raise _invalid(
-        f"x[{shown(name)}]",
+        f"x[{abbreviated(name)}]",
         "has a name that is not text, an integer of 64 bits or a tuple of these; rename it",
     )
 
@@ -187,9 +189,11 @@ def _value(value: Any, name: Any) -> float | str | bool | None:
         return str(plain)
     number = _number(plain)
     if number is None:
-        raise _invalid(f"x[{shown(name)}]", f"must be a number or text, not {shown(value)}")
+        raise _invalid(
+            f"x[{abbreviated(name)}]", f"must be a number or text, not {abbreviated(value)}"
+        )
     if not math.isfinite(number):
-        raise _invalid(f"x[{shown(name)}]", f"must be finite, not {shown(value)}")
+        raise _invalid(f"x[{abbreviated(name)}]", f"must be finite, not {abbreviated(value)}")
     return number
 
 
@@ -211,11 +215,11 @@ def _number(value: Any) -> float | None:
 
 def _checked_id(name: Any) -> str:
     if not isinstance(name, str):
-        raise _invalid("id", f"must be text, not {shown(name)}")
+        raise _invalid("id", f"must be text, not {abbreviated(name)}")
     return str(name)
 
 
-def shown(value: Any) -> str:
+def abbreviated(value: Any) -> str:
     """Return a value in short and in ASCII, for messages."""
     try:
         text = ascii(value)

@@ -37,7 +37,7 @@ _PASSING: Final = (
     httpx.RemoteProtocolError,
     httpx.ProxyError,
 )
-_SHOWN_CHARS: Final = 200
+_QUOTED_CHARS: Final = 200
 
 _DICE = random.Random()  # noqa: S311 - no secrets; the global one is its user's
 
@@ -121,7 +121,7 @@ class Exchange(Generic[T]):
         try:
             problem = msgspec.json.decode(answer.content, type=Problem)
         except DECODE_ERRORS:
-            text = answer.text[:_SHOWN_CHARS] or answer.reason_phrase
+            text = answer.text[:_QUOTED_CHARS] or answer.reason_phrase
             problem = Problem(detail=f"{answer.url} answered {answer.status_code}: {text}")
         return error_class(answer.status_code)(
             problem.detail,

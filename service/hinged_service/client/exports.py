@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from hinged_service.client.sync_client import Client
-from hinged_service.wire.progress import Tell
+from hinged_service.wire.progress import OnProgress
 
 __all__ = ["export_model"]
 
 
 def export_model(
-    client: Client, name: str, checkpoint: str | None = None, progress: Tell | None = None
+    client: Client, name: str, checkpoint: str | None = None, progress: OnProgress | None = None
 ) -> bytes:
     """Return the document of a model: of a checkpoint, by default of its present state."""
     if checkpoint is not None:

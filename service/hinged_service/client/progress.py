@@ -1,4 +1,4 @@
-"""Progress of a call: what is sent and received of it, and what the service tells. No I/O."""
+"""Progress of a call: bytes sent and received, and the reports of the service. No I/O."""
 
 from __future__ import annotations
 
@@ -11,22 +11,28 @@ import msgspec
 
 from hinged_service.client.errors import BadAnswer
 from hinged_service.wire.faults import DECODE_ERRORS
-from hinged_service.wire.progress import PROGRESS_TYPE, SIZE_HEADER, AnswerHead, Progress, Tell
+from hinged_service.wire.progress import (
+    PROGRESS_TYPE,
+    SIZE_HEADER,
+    AnswerHead,
+    OnProgress,
+    Progress,
+)
 
 __all__ = ["WatchedAnswer", "pieces"]
 
 _PIECE_BYTES: Final = 2**16
 
 
-def pieces(body: bytes, tell: Tell) -> Iterator[bytes]:
-    """Yield a body in pieces, and tell of those that were sent; of a short one nothing."""
+def pieces(body: bytes, on_progress: OnProgress) -> Iterator[bytes]:
+    """Yield a body in pieces, and report those that were sent; of a short body none."""
     if len(body) <= _PIECE_BYTES:
         yield body
         return
     for start in range(0, len(body), _PIECE_BYTES):
-        tell(Progress("send", start, len(body)))
+        on_progress(Progress("send", start, len(body)))
         yield body[start : start + _PIECE_BYTES]
-    tell(Progress("send", len(body), len(body)))
+    on_progress(Progress("send", len(body), len(body)))
 
 
 class WatchedAnswer:
@@ -36,13 +42,13 @@ class WatchedAnswer:
     ----------
     answer
         The head of the answer, whose body is read elsewhere and added.
-    tell
+    on_progress
         Takes note of progress.
 
     """
 
-    def __init__(self, answer: httpx.Response, tell: Tell) -> None:
-        self._url, self._tell = answer.url, tell
+    def __init__(self, answer: httpx.Response, on_progress: OnProgress) -> None:
+        self._url, self._on_progress = answer.url, on_progress
         self._in_lines = answer.headers.get("content-type") == PROGRESS_TYPE
         self._line = b""
         self._parts: list[bytes] = []
@@ -68,13 +74,13 @@ class WatchedAnswer:
         self._parts.append(chunk)
         self._size += len(chunk)
         if self._total:
-            self._tell(Progress("receive", min(self._size, self._total), self._total))
+            self._on_progress(Progress("receive", min(self._size, self._total), self._total))
 
     def _read(self, line: bytes) -> None:
         try:
             document = msgspec.json.decode(line, type=dict[str, object])
             if "status" not in document:
-                self._tell(msgspec.convert(document, Progress))
+                self._on_progress(msgspec.convert(document, Progress))
                 return
             head = msgspec.convert(document, AnswerHead)
         except DECODE_ERRORS as error:

@@ -24,7 +24,7 @@ class RemoteClassifier(base.Classifier):
     """A River classifier that learns and predicts in the service.
 
     Its answers are those of the same learner in process, event by event: a prediction waits
-    until the worker that answers has learned all events given to this object. Learning and
+    until the worker that answers has learned all events passed to this object. Learning and
     predicting are a round trip each.
 
     It is a handle: events that others learn into the model count here too. A pickle holds the
@@ -46,7 +46,7 @@ class RemoteClassifier(base.Classifier):
 
     Notes
     -----
-    Features are sent as `hinged_service.client.events` says, with one addition:
+    Features are sent as `hinged_service.client.events` describes, with one addition:
     unless the model has a pipeline of its own, true and false are 1 and 0, as they
     are in process. A value of NaN is missing, as a transformer in front may give it,
     and so is `None` if the model has no pipeline: the feature is left out, as the
@@ -152,7 +152,7 @@ class RemoteClassifier(base.Classifier):
         return self._predict(x).y
 
     def predict_proba_one(self, x: Mapping[Any, Any], **kwargs: Any) -> dict[Any, float]:
-        """Return a number per label, in sum 1; `{}` while no class is known.
+        """Return a number per label, in sum 1; `{}` while no class was seen.
 
         Calibrated of a hedge, and of a model with `calibrate` in its spec.
         """

@@ -20,8 +20,8 @@ from hinged_service.client.events import Event, EventLike, encode_event, encode_
 from hinged_service.client.exchange import Exchange, Retries
 from hinged_service.client.progress import WatchedAnswer, pieces
 from hinged_service.client.watching import Watch
-from hinged_service.wire.live import LiveEvent
-from hinged_service.wire.progress import Tell
+from hinged_service.wire.live_feed import LiveEvent
+from hinged_service.wire.progress import OnProgress
 from hinged_service.wire.reports import ModelGlances, ModelHistory
 from hinged_service.wire.responses import (
     AliasInfo,
@@ -77,7 +77,7 @@ class Client:
     Raises
     ------
     ClientError
-        By every call: the subclass tells what happened, the text what to do next.
+        By every call: the subclass is what happened, the text what to do next.
     Invalid
         If the address or the key cannot be one.
 
@@ -154,8 +154,8 @@ class Client:
         exchange = Exchange(call, self._retries)
         while True:
             try:
-                if call.tell is not None:
-                    return exchange.read(self._watched(call, call.tell))
+                if call.on_progress is not None:
+                    return exchange.read(self._watched(call, call.on_progress))
                 answer = self._connections.pool().request(
                     *(call.method, call.path),
                     params=call.query,
@@ -167,31 +167,31 @@ class Client:
                 pause_s = exchange.pause_s(failure)
             time.sleep(pause_s)
 
-    def _watched(self, call: Call[T], tell: Tell) -> httpx.Response:
-        """Return the answer to an attempt, and tell of its progress."""
+    def _watched(self, call: Call[T], on_progress: OnProgress) -> httpx.Response:
+        """Return the answer to an attempt, and report its progress."""
         with self._connections.pool().stream(
             *(call.method, call.path),
             params=call.query,
-            content=None if call.body is None else self._pieces(call.body, tell),
+            content=None if call.body is None else self._pieces(call.body, on_progress),
             headers=call.watched_headers(),
             timeout=call.timeout(self._timeout_s),
         ) as answer:
-            watched = WatchedAnswer(answer, tell)
+            watched = WatchedAnswer(answer, on_progress)
             for chunk in answer.iter_bytes():
                 watched.add(chunk)
         return watched.whole(answer.request)
 
-    def _pieces(self, body: bytes, tell: Tell) -> Iterator[bytes]:
-        yield from pieces(body, tell)
+    def _pieces(self, body: bytes, on_progress: OnProgress) -> Iterator[bytes]:
+        yield from pieces(body, on_progress)
 
     def create_model(
-        self, name: str, spec: Mapping[str, Any], *, progress: Tell | None = None
+        self, name: str, spec: Mapping[str, Any], *, progress: OnProgress | None = None
     ) -> ModelListed:
         """Create a model; the same spec again changes nothing."""
         body = calls.encoded(spec, "spec")
         path, long = calls.model_path(name), b'"start"' in body
         return self.send(
-            Call("PUT", path, reader(ModelListed), body=body, long=long, tell=progress)
+            Call("PUT", path, reader(ModelListed), body=body, long=long, on_progress=progress)
         )
 
     def models(self) -> list[ModelListed]:
@@ -199,11 +199,11 @@ class Client:
         return self.send(Call("GET", "/v1/models", reader(list[ModelListed])))
 
     def model(
-        self, name: str, *, at_least: str | None = None, progress: Tell | None = None
+        self, name: str, *, at_least: str | None = None, progress: OnProgress | None = None
     ) -> ModelInfo:
         """Return a model's spec, position and account."""
         query, path = calls.query(at_least=at_least), calls.model_path(name)
-        return self.send(Call("GET", path, reader(ModelInfo), query, tell=progress))
+        return self.send(Call("GET", path, reader(ModelInfo), query, on_progress=progress))
 
     def overview(self, *, match: str = "", count: int = 50) -> ModelGlances:
         """Return the state of models, at most a second old; for displays that refresh."""
@@ -344,26 +344,28 @@ class Client:
         """Forget what was learned; return the command's place in the log."""
         return self._command(name, "reset", repeated=False)
 
-    def restore(self, name: str, checkpoint: str, *, progress: Tell | None = None) -> str:
+    def restore(self, name: str, checkpoint: str, *, progress: OnProgress | None = None) -> str:
         """Go back to a checkpoint, by name or uid; return the command's place in the log."""
         body = {"checkpoint": checkpoint}
-        return self._command(name, "restore", body, repeated=False, long=True, tell=progress)
+        return self._command(name, "restore", body, repeated=False, long=True, on_progress=progress)
 
-    def upgrade(self, name: str, *, progress: Tell | None = None) -> Upgraded:
+    def upgrade(self, name: str, *, progress: OnProgress | None = None) -> Upgraded:
         """Let the version of the service that answers go on with a model."""
         path = calls.model_path(name, "/upgrade")
-        return self.send(Call("POST", path, reader(Upgraded), long=True, tell=progress))
+        return self.send(Call("POST", path, reader(Upgraded), long=True, on_progress=progress))
 
     def repair(
-        self, name: str, checkpoint: str | None = None, *, progress: Tell | None = None
+        self, name: str, checkpoint: str | None = None, *, progress: OnProgress | None = None
     ) -> Repaired:
         """Remove entries of a model's log that are no part of it, and pass over damaged ones."""
         path = calls.model_path(name, "/repair")
         query = calls.query(checkpoint=checkpoint)
-        return self.send(Call("POST", path, reader(Repaired), query, long=True, tell=progress))
+        return self.send(
+            Call("POST", path, reader(Repaired), query, long=True, on_progress=progress)
+        )
 
     def make_checkpoint(
-        self, name: str, checkpoint: str | None = None, *, progress: Tell | None = None
+        self, name: str, checkpoint: str | None = None, *, progress: OnProgress | None = None
     ) -> Checkpoint:
         """Keep the model's present state, permanently; sent once only."""
         body = calls.encoded({} if checkpoint is None else {"name": checkpoint}, "checkpoint")
@@ -374,7 +376,7 @@ class Client:
                 body=body,
                 repeated=False,
                 long=True,
-                tell=progress,
+                on_progress=progress,
             )
         )
 
@@ -388,14 +390,14 @@ class Client:
         return self.send(calls.delete(calls.checkpoint_path(name, checkpoint)))
 
     def export_checkpoint(
-        self, name: str, checkpoint: str, *, progress: Tell | None = None
+        self, name: str, checkpoint: str, *, progress: OnProgress | None = None
     ) -> bytes:
         """Return a checkpoint, named as in `restore`, as one JSON document for `import_model`."""
         path = calls.checkpoint_path(name, checkpoint)
-        return self.send(Call("GET", f"{path}/export", bytes, long=True, tell=progress))
+        return self.send(Call("GET", f"{path}/export", bytes, long=True, on_progress=progress))
 
     def import_model(
-        self, name: str, document: bytes, *, progress: Tell | None = None
+        self, name: str, document: bytes, *, progress: OnProgress | None = None
     ) -> ModelListed:
         """Make a model of an exported document; sent once only."""
         path = calls.model_path(name, "/import")
@@ -405,7 +407,7 @@ class Client:
                 body=document,
                 repeated=False,
                 long=True,
-                tell=progress,
+                on_progress=progress,
             )
         )
 
@@ -417,11 +419,11 @@ class Client:
         checkpoint: str | None = None,
         exclude: Mapping[str, Any] | None = None,
         learner: Mapping[str, Any] | None = None,
-        progress: Tell | None = None,
+        progress: OnProgress | None = None,
     ) -> ModelListed:
         """Make a new model that learns the stream's past again; sent once only."""
-        given = {"name": new, "checkpoint": checkpoint, "exclude": exclude, "learner": learner}
-        body = calls.encoded({k: v for k, v in given.items() if v is not None}, "replay")
+        fields = {"name": new, "checkpoint": checkpoint, "exclude": exclude, "learner": learner}
+        body = calls.encoded({k: v for k, v in fields.items() if v is not None}, "replay")
         path = calls.model_path(name, "/replay")
         return self.send(
             Call(
@@ -429,7 +431,7 @@ class Client:
                 body=body,
                 repeated=False,
                 long=True,
-                tell=progress,
+                on_progress=progress,
             )
         )
 
@@ -469,12 +471,14 @@ class Client:
         *,
         repeated: bool = True,
         long: bool = False,
-        tell: Tell | None = None,
+        on_progress: OnProgress | None = None,
     ) -> str:
         path = calls.model_path(name, f"/{what}")
         content = None if body is None else calls.encoded(body, what)
         read = reader(CommandResult)
-        call = Call("POST", path, read, body=content, repeated=repeated, long=long, tell=tell)
+        call = Call(
+            "POST", path, read, body=content, repeated=repeated, long=long, on_progress=on_progress
+        )
         return (self.send(call)).position
 
     def _each(

@@ -14,7 +14,7 @@ from hinged_service.client.errors import BadAnswer, ClientError, NotFound
 from hinged_service.client.exchange import Exchange, Retries
 from hinged_service.client.sse import Message, Parser
 from hinged_service.wire.faults import DECODE_ERRORS
-from hinged_service.wire.live import (
+from hinged_service.wire.live_feed import (
     LiveCommand,
     LiveDrift,
     LiveEnd,
@@ -70,7 +70,7 @@ class Watch:
         self._exchange = Exchange(self._call, retries)
         self._parser = Parser()
         self._begun_s = 0.0
-        self._known: LiveModel | None = None
+        self._model: LiveModel | None = None
         self._position: str | None = None
         self._again = self._lost = False
         self.over = False
@@ -103,7 +103,7 @@ class Watch:
         try:
             self._exchange.read(answer)
         except NotFound:
-            if self._known is None:
+            if self._model is None:
                 raise
         self.over = True
         return LiveEnd("deleted")
@@ -140,7 +140,7 @@ class Watch:
         If the connection just ended, there is no `failure`.
         """
         began_s, self._begun_s = self._begun_s, 0.0
-        self._again = self._known is not None
+        self._again = self._model is not None
         if began_s:
             now_s = time.monotonic()
             lived = now_s - began_s > self._retries.longest_pause_s
@@ -148,10 +148,10 @@ class Watch:
         return self._exchange.pause_s(failure or httpx.RemoteProtocolError("the live feed ended"))
 
     def _meet(self, event: LiveModel) -> LiveModel | LiveEnd:
-        known, self._known = self._known, event
-        if self._again and known is not None:
+        before, self._model = self._model, event
+        if self._again and before is not None:
             self._again = False
-            renewed = known.model == known.name == event.model and known.uid != event.uid
+            renewed = before.model == before.name == event.model and before.uid != event.uid
             if renewed:
                 self.over = True
                 return LiveEnd("deleted")

@@ -17,7 +17,7 @@ __all__ = ["Aliases"]
 _ATTEMPTS = 10
 
 
-class _Known(NamedTuple):
+class _CachedAlias(NamedTuple):
     model: str
     uid: str
     stream: str
@@ -25,7 +25,7 @@ class _Known(NamedTuple):
 
 
 class Aliases:
-    """The aliases as one worker knows them.
+    """The aliases, as one worker has them cached.
 
     Parameters
     ----------
@@ -33,57 +33,57 @@ class Aliases:
         Age in seconds up to which a meaning is taken for true without looking again.
     max_models
         Most models and aliases that there may be.
-    max_known
-        Most that are remembered; the one looked up longest ago is forgotten first.
+    max_cached
+        Most that are cached; the one looked up longest ago is dropped first.
 
     """
 
     def __init__(
-        self, connection: Connection, staleness_s: float, max_models: int, max_known: int
+        self, connection: Connection, staleness_s: float, max_models: int, max_cached: int
     ) -> None:
         self._connection = connection
         self._max_models = max_models
-        self._max_known = max_known
+        self._max_cached = max_cached
         self._staleness_s = staleness_s
-        self._known: dict[str, _Known] = {}
+        self._cached: dict[str, _CachedAlias] = {}
         self._loop = asyncio.get_running_loop()
 
     def fresh(self, alias: str) -> str | None:
         """Return the model that an alias points to, if that was looked up a moment ago."""
-        known = self._known.get(alias)
-        return known.model if known is not None and self._loop.time() < known.until_s else None
+        cached = self._cached.get(alias)
+        return cached.model if cached is not None and self._loop.time() < cached.until_s else None
 
     def last(self, alias: str) -> str | None:
         """Return the model that an alias pointed to when it was last looked up."""
-        known = self._known.get(alias)
-        return None if known is None else known.model
+        cached = self._cached.get(alias)
+        return None if cached is None else cached.model
 
     async def again(self, alias: str) -> str | None:
-        """Return the model that a known alias points to, by two small reads.
+        """Return the model that a cached alias points to, by two small reads.
 
         Returns
         -------
-        `None` if it is not known, or points to another model than before: look it up.
+        `None` if it is not cached, or points to another model than before: look it up.
 
         """
-        known = self._known.get(alias)
-        if known is None:
+        cached = self._cached.get(alias)
+        if cached is None:
             return None
-        meant = await aliases.meant(self._connection, StreamKeys(known.stream), alias)
-        if meant != known.uid:
+        meant = await aliases.meant(self._connection, StreamKeys(cached.stream), alias)
+        if meant != cached.uid:
             return None
-        found = await index.find(self._connection, known.model)
+        found = await index.find(self._connection, cached.model)
         if not isinstance(found, IndexEntry) or found.uid != meant or found.deleting:
             return None
-        self._know(alias, known.model, found)
-        return known.model
+        self._cache(alias, cached.model, found)
+        return cached.model
 
-    def _know(self, alias: str, model: str, entry: IndexEntry) -> None:
+    def _cache(self, alias: str, model: str, entry: IndexEntry) -> None:
         until_s = self._loop.time() + self._staleness_s
-        self._known.pop(alias, None)
-        self._known[alias] = _Known(model, entry.uid, entry.stream, until_s)
-        if len(self._known) > self._max_known:
-            del self._known[next(iter(self._known))]
+        self._cached.pop(alias, None)
+        self._cached[alias] = _CachedAlias(model, entry.uid, entry.stream, until_s)
+        if len(self._cached) > self._max_cached:
+            del self._cached[next(iter(self._cached))]
 
     async def look_up(self, alias: str, entry: Alias) -> str:
         """Return the name of the model that an alias points to.
@@ -97,9 +97,9 @@ class Aliases:
         meant = await aliases.meant(self._connection, StreamKeys(entry.alias_on), alias)
         for name, model in (await index.index(self._connection)).models.items():
             if model.uid == meant and not model.deleting:
-                self._know(alias, name, model)
+                self._cache(alias, name, model)
                 return name
-        self._known.pop(alias, None)
+        self._cached.pop(alias, None)
         raise NotFound(f"The alias {alias!r} points to no model. Promote one to it.")
 
     async def set(self, alias: str, model: str) -> tuple[str, bool]:
@@ -157,7 +157,7 @@ class Aliases:
                     f"The alias {alias!r} points to another model. Move it with "
                     f"POST /v1/aliases/{alias}/promote."
                 )
-            self._known.pop(alias, None)
+            self._cached.pop(alias, None)
             return target.stream, made.kind == "ok"
         raise Unavailable(
             "Another caller is creating or deleting this alias. Try again.", retry_after_s=1
@@ -190,7 +190,7 @@ class Aliases:
         )
         if made.kind == "gone":
             raise NotFound(f"There is no model {to!r}.")
-        self._known.pop(alias, None)
+        self._cached.pop(alias, None)
         return made
 
     async def delete(self, alias: str) -> None:
@@ -207,7 +207,7 @@ class Aliases:
             raise NotFound(f"There is no alias {alias!r}.")
         await aliases.remove(self._connection, StreamKeys(entry.alias_on), alias)
         await index.compare_and_set(self._connection, alias, entry, None)
-        self._known.pop(alias, None)
+        self._cached.pop(alias, None)
 
     async def _model(self, name: str) -> IndexEntry:
         found = await index.find(self._connection, name)

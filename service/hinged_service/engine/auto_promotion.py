@@ -61,12 +61,12 @@ class Switching:
             if detections and _age_s(detections[-1]) < NEW_S:
                 self._begin(self._switch(alias, name, live_model, detections[-1]))
 
-        async def act_on_known() -> None:
+        async def act_on_past() -> None:
             with contextlib.suppress(ServiceError):
                 act((await live_model.at_rest()).detections)
 
         live_model.watch(lambda applied: act(applied.detections))
-        self._begin(act_on_known())
+        self._begin(act_on_past())
 
     def _begin(self, work: Coroutine[None, None, None]) -> None:
         task = asyncio.create_task(work)

@@ -38,7 +38,7 @@ from hinged_service.store.transport.lane import UNSEEN, Pulse, Seen
 from hinged_service.wire.codec import DamagedState, OtherVersion
 from hinged_service.wire.events import Event
 from hinged_service.wire.position import Position
-from hinged_service.wire.progress import Tell, silent
+from hinged_service.wire.progress import OnProgress, no_progress
 
 __all__ = ["REBUILDS", "LogFollower"]
 
@@ -53,7 +53,7 @@ _ANOTHER_PAST = "The log does not hold the model's position: it was trimmed or s
 
 
 class _ReloadSnapshot(Exception):
-    """The next entries can only be applied on top of the stored snapshot; the text says why."""
+    """The next entries go only on top of the stored snapshot; the text has the reason."""
 
 
 class LogFollower:
@@ -69,7 +69,7 @@ class LogFollower:
     status
         The model's status: live once the end of the log was seen.
     seen
-        Up to when, on the loop's clock, the replica is known to have all of the log.
+        Up to when, on the loop's clock, the replica surely has all of the log.
     in_trouble
         True from the start or a rebuild until the end of the log was seen.
     pace
@@ -267,11 +267,13 @@ class LogFollower:
                 raise _ReloadSnapshot("A checkpoint that the model restored was deleted since")
         return found
 
-    async def read_checkpoint(self, uid: str, tell: Tell = silent) -> Loaded | None:
+    async def read_checkpoint(
+        self, uid: str, on_progress: OnProgress = no_progress
+    ) -> Loaded | None:
         """Return the state of a checkpoint, `None` if there is none."""
         try:
             return await checkpoints.read(
-                self.connection, self.keys.on, uid, self.settings.snapshot_chunk, tell
+                self.connection, self.keys.on, uid, self.settings.snapshot_chunk, on_progress
             )
         except NotFound:
             return None
@@ -364,7 +366,7 @@ class LogFollower:
         )
 
     async def is_past(self, position: Position) -> bool:
-        """Tell whether the log holds `position`; one before its start counts as held."""
+        """Return whether the log holds `position`; one before its start counts as held."""
         if position == self.replica.position:
             return True
         log = self.keys.on.log
@@ -407,7 +409,7 @@ class LogFollower:
 
 
 def _is_upgrade(command: Mapping[str, Any]) -> bool:
-    """Tell whether a command lets another fold tag go on with the model."""
+    """Return whether a command lets another fold tag go on with the model."""
     return (
         command.get("do") == "upgrade"
         and isinstance(command.get("fold"), str)

@@ -17,7 +17,7 @@ from hinged_service.retry import retry
 from hinged_service.store.checkpoints import Checkpoint
 from hinged_service.store.log_types import Commanded
 from hinged_service.wire.position import Position
-from hinged_service.wire.progress import Tell, silent
+from hinged_service.wire.progress import OnProgress, no_progress
 
 __all__ = ["CommandLog"]
 
@@ -62,7 +62,7 @@ class CommandLog:
         if reply.kind == "gone":
             raise ModelGone
         if reply.kind == "other":
-            await self._freshness.read()  # it tells why, and that this replica is outdated
+            await self._freshness.read()  # it raises why, and that this replica is outdated
         if reply.position is None:
             raise Unavailable("The command came too late. Try again.", retry_after_s=1)
         deadline_s = self._loop.time() + self._timeout_s
@@ -70,7 +70,9 @@ class CommandLog:
         await retry(lambda: self._freshness.wait_for_position(position), deadline_s)
         return position
 
-    async def restore(self, checkpoint: Checkpoint, tell: Tell = silent) -> Position:
+    async def restore(
+        self, checkpoint: Checkpoint, on_progress: OnProgress = no_progress
+    ) -> Position:
         """Go back to a checkpoint's state by a command in the log; return as `append` does.
 
         Raises
@@ -82,7 +84,7 @@ class CommandLog:
 
         """
         try:
-            state = await self._checkpoints.read(checkpoint, tell)
+            state = await self._checkpoints.read(checkpoint, on_progress)
         except SetAside as error:  # in the log it would set the model aside permanently
             raise Conflict(f"Nothing was changed. {error.detail}") from error
         with self._follower.restoring(checkpoint.uid, state):

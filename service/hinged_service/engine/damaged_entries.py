@@ -25,7 +25,7 @@ _UNKNOWN = Position("0-0", "0" * 40)
 
 
 class _Remains(msgspec.Struct):
-    """The part of a damaged index entry that says whose it is."""
+    """The part of a damaged index entry that names its model."""
 
     uid: str
     stream: str
@@ -112,7 +112,7 @@ async def put_back(connection: Connection, name: str, damaged: DamagedEntry) -> 
 
 
 async def remove(connection: Connection, name: str, damaged: DamagedEntry) -> bool:
-    """Remove a damaged index entry with the data known to be of its model.
+    """Remove a damaged index entry with the data that is surely its model's.
 
     Returns
     -------
@@ -144,7 +144,7 @@ async def _unnamed(
 
 
 async def _origin(connection: Connection, keys: StreamKeys, uid: str) -> str | None:
-    """Return the uid of the checkpoint that a model started with; its pin tells."""
+    """Return the uid of the checkpoint that a model started with, from its pin."""
     for field, value in (await connection.hgetall(keys.meta)).items():
         kind, _, rest = field.partition(":")
         if kind == "pin" and value == "base" and rest.endswith(f":{uid}"):

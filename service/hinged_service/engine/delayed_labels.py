@@ -35,7 +35,7 @@ class DelayedLabels:
     Attributes
     ----------
     in_use
-        True if predictions are known to wait on the stream.
+        True if predictions wait on the stream, as last read.
 
     """
 
@@ -111,7 +111,7 @@ class DelayedLabels:
     async def counts(self) -> dict[str, int] | None:
         """Return the stream's counts of predictions and labels, `None` if there are none.
 
-        While Redis does not answer: the last ones known.
+        While Redis does not answer: the last ones read.
         """
         try:
             self._counts = await pending_predictions.counts(self._connection, self._keys.on)

@@ -30,7 +30,7 @@ class EntryInParts:
         self._replica = replica
         self._state = state
         self._entry = entry
-        self._known = events
+        self._decoded = events
         self._events: Sequence[Event | None] | None = None
         self._late: dict[int, Late] | None = None
         self._results: list[Result] = []
@@ -38,10 +38,10 @@ class EntryInParts:
         self._detected = state.detected
 
     def step(self) -> bool:
-        """Fold some of the events; tell whether any are left."""
+        """Fold some of the events; return whether any are left."""
         entry = self._entry
         if self._events is None:
-            self._events, self._late = self._replica.decoded(entry, self._known)
+            self._events, self._late = self._replica.decoded(entry, self._decoded)
             self._portions = portions(self._events)
             return bool(self._events)
         for first, some in self._portions:
@@ -52,7 +52,7 @@ class EntryInParts:
         return False
 
     def end(self) -> list[Result]:
-        """Stand at the entry, whose state was given back, and return the results of its events."""
+        """Stand at the entry, whose state was returned, and return the results of its events."""
         events = self._events or ()
         self._replica.end(self._entry, events, self._results, None, self._detected)
         return self._results

@@ -21,7 +21,7 @@ from hinged_service.model.trial import try_out
 from hinged_service.store.checkpoints import Checkpoint
 from hinged_service.store.snapshot import Loaded
 from hinged_service.wire.codec import DamagedState, decode_name, encode_name
-from hinged_service.wire.progress import Progress, Tell, silent
+from hinged_service.wire.progress import OnProgress, Progress, no_progress
 
 __all__ = [
     "Document",
@@ -147,8 +147,8 @@ def _text(pairs: Iterable[tuple[Any, float]]) -> str:
     return _JSON.encode([[encode_name(feature), value] for feature, value in pairs])[1:-1]
 
 
-def imported(body: bytes, tell: Tell = silent) -> Document:
-    """Read a document; `tell` is told of the bytes that are checked.
+def imported(body: bytes, on_progress: OnProgress = no_progress) -> Document:
+    """Read a document; `on_progress` reports the bytes that are checked.
 
     Raises
     ------
@@ -160,7 +160,7 @@ def imported(body: bytes, tell: Tell = silent) -> Document:
     """
 
     def passed(passes: int) -> None:
-        tell(Progress("check", len(body) * passes // _PASSES, len(body)))
+        on_progress(Progress("check", len(body) * passes // _PASSES, len(body)))
 
     passed(0)
     try:
@@ -179,11 +179,11 @@ def _read(document: Any, passed: Callable[[int], None]) -> Document:
     if not isinstance(document, dict) or document.get("format") != _FORMAT:
         raise _refused("format", "is not an exported model")
     for name, version in _versions().items():
-        given = document.get(name)
-        if name == "fold" and type(given) is int and 1 <= given < hinged.FOLD_VERSION:
+        found = document.get(name)
+        if name == "fold" and type(found) is int and 1 <= found < hinged.FOLD_VERSION:
             continue  # what an earlier version folded is read as it is, and goes on from there
-        if given != version:
-            raise _refused(name, f"is {given!r}, this service reads {version!r}"[:200])
+        if found != version:
+            raise _refused(name, f"is {found!r}, this service reads {version!r}"[:200])
     digest = document.pop("digest", None)
     if digest != _digest(document):
         raise _refused("digest", "does not match: the document is damaged")
@@ -218,9 +218,9 @@ def _refuse_halves(document: Any) -> None:
             raise _refused(field, "holds half a character (a lone surrogate)") from None
 
 
-def _vectors(given: Any) -> dict[str, dict[Any, float]]:
+def _vectors(document: Any) -> dict[str, dict[Any, float]]:
     vectors: dict[str, dict[Any, float]] = {}
-    for name, pairs in given.items():
+    for name, pairs in document.items():
         vectors[name] = {decode_name(field): float(value) for field, value in pairs}
         if len(vectors[name]) != len(pairs):
             raise ValueError(f"a name occurs twice in {name!r}")

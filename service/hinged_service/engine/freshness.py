@@ -69,7 +69,7 @@ class Freshness:
         Raises
         ------
         Unavailable
-            It is far behind; the text tells how far.
+            It is far behind; the text states how far.
 
         """
         if not self._status.caught_up:
@@ -145,7 +145,7 @@ class Freshness:
         return reader
 
     async def _refresh(self) -> None:
-        """Read the log, unless its server says that it did not change."""
+        """Read the log, unless its server reports that it did not change."""
         seen = self._follower.seen
         if seen.told and self._status.now is not Status.STALE:
             try:

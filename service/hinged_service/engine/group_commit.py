@@ -173,7 +173,7 @@ class GroupCommit:
                     await self._follower.fold_through(None)
                     _resolve(readers)
             except asyncio.CancelledError:
-                self._readers += readers  # the closer of the model tells them
+                self._readers += readers  # resolved when the model is closed
                 raise
             except (GeneratorExit, KeyboardInterrupt, SystemExit):
                 raise  # the worker ends: its callers go with it
@@ -292,7 +292,7 @@ class GroupCommit:
     async def _apply(
         self, reply: Appended, own: Position, batch: Batch, events: list[Event]
     ) -> list[Result] | None:
-        """Apply what the log has up to the batch's entry `own`; return the outcomes, if known."""
+        """Apply what the log has up to the batch's entry `own`; return any outcomes."""
         follower = self._follower
         outcomes: list[Result] | None = None
         # Usually no other worker appended, and the own entry follows the replica's position.
@@ -324,7 +324,7 @@ class GroupCommit:
                 outcomes = replica.fold_entry(entry, events)
                 if perf_counter() - began_s > TURN_S:
                     pace.note(size, perf_counter() - began_s)
-        # Before an entry just appended the snapshot tells nothing that is not known.
+        # Before an entry just appended the snapshot holds nothing new.
         stored = reply.stored
         if stored is not None and (stored != follower.replica.stored or not reply.appended):
             await follower.replica.at_rest(None)
@@ -352,7 +352,7 @@ class GroupCommit:
                     min(deadline_s - self._loop.time(), self._redis_timeout_s),
                 )
             except Unavailable:
-                self._logged = True  # for all that is known here
+                self._logged = True  # it may be
                 if self._loop.time() + RETRY_S >= deadline_s:
                     raise
                 await asyncio.sleep(RETRY_S)
@@ -385,12 +385,12 @@ class GroupCommit:
 
 
 def _may_count_twice(taken: list[PendingWrite]) -> bool:
-    """Tell whether any of the events would be learned again if they were sent again."""
+    """Return whether any of the events would be learned again if they were sent again."""
     return any(event.id is None for write in taken if write.span is None for event in write.events)
 
 
 def _resolve(readers: list[asyncio.Future[None]]) -> None:
-    """Tell the readers that still wait that the log was read."""
+    """Resolve the readers that still wait: the log was read."""
     for reader in readers:
         if not reader.done():
             reader.set_result(None)

@@ -32,7 +32,7 @@ _SWEEP_EVERY = 20  # rounds: what sweeps look for is rare, and each reads all of
 _SHARE = 0.1
 """The share of the time that rounds may take, and that sweeps may: of many models above all."""
 _DICE = random.Random()  # noqa: S311 - spreads workers; the global one is its user's
-_NAMES_TOLD = 20
+_NAMES_LOGGED = 20
 _MODELS_AT_ONCE = 50
 """Models looked at within one turn of the loop."""
 _STREAMS_AT_ONCE = 20
@@ -80,7 +80,7 @@ class Housekeeping:
             took_s, began_s = loop.time() - began_s, loop.time()
             if began_s >= watch_s:
                 watch_s = began_s + _WATCH_S
-                with contextlib.suppress(ServiceError):  # told there
+                with contextlib.suppress(ServiceError):  # logged there
                     await self._connection.check_again()
             if turn % _SWEEP_EVERY == 0 and began_s >= due_s:
                 try:
@@ -103,7 +103,7 @@ class Housekeeping:
     async def sweep(self) -> None:
         """Finish the work of dead workers, and advance followers that would hold the log."""
         # Before the index is read: a model made meanwhile is not in it, but is no model gone.
-        told = self._connection.observer.known()
+        reported = self._connection.observer.reported_models()
         found, _, unreadable = await index.index(self._connection)
         half_made = {entry.uid for entry in found.values() if entry.base is None}
         by_stream: dict[str, dict[str, IndexEntry]] = defaultdict(dict)
@@ -114,15 +114,15 @@ class Housekeeping:
         for first in range(0, len(streams), _STREAMS_AT_ONCE):
             several = streams[first : first + _STREAMS_AT_ONCE]
             unnamed |= await self._sweep_streams({one: by_stream[one] for one in several})
-        if unreadable:  # their followers are not known: remove none
-            shown = ", ".join(sorted(unreadable)[:_NAMES_TOLD])
+        if unreadable:  # their followers may be among the others: remove none
+            names = ", ".join(sorted(unreadable)[:_NAMES_LOGGED])
             text = "%d index entries cannot be read here: %s"
-            self._changes.enter("index", logger, text, len(unreadable), shown)
+            self._changes.enter("index", logger, text, len(unreadable), names)
             unnamed.clear()
         else:
             self._changes.leave("index", logger, "all index entries can be read again")
             self._connection.observer.note_index(
-                told, {entry.uid for entry in found.values()}, set(found)
+                reported, {entry.uid for entry in found.values()}, set(found)
             )
         self._orphans, self._half_made = unnamed, half_made
 

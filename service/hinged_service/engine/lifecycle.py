@@ -14,7 +14,7 @@ from hinged_service.engine import damaged_entries
 from hinged_service.engine.export import Document
 from hinged_service.engine.live_model import LiveModel
 from hinged_service.engine.lost_entries import unlisted, unused
-from hinged_service.engine.reach import EVERYTHING, Reach
+from hinged_service.engine.name_access import EVERYTHING, NameAccess
 from hinged_service.engine.recovery import ModelRecovery
 from hinged_service.errors import (
     Conflict,
@@ -37,7 +37,7 @@ from hinged_service.store.snapshot import Snapshot
 from hinged_service.wire.copies import copied
 from hinged_service.wire.dedup import label_digest
 from hinged_service.wire.position import Position
-from hinged_service.wire.progress import Tell, silent
+from hinged_service.wire.progress import OnProgress, no_progress
 
 __all__ = ["ModelLifecycle"]
 
@@ -51,11 +51,15 @@ class ModelLifecycle(ModelRecovery):
     """
 
     async def create(
-        self, name: str, spec: ModelSpec, reach: Reach = EVERYTHING, tell: Tell = silent
+        self,
+        name: str,
+        spec: ModelSpec,
+        access: NameAccess = EVERYTHING,
+        on_progress: OnProgress = no_progress,
     ) -> tuple[IndexEntry, bool]:
         """Create a model, or confirm that it is there.
 
-        `tell` is told of the weights of a checkpoint that it starts from.
+        `on_progress` reports the weights of a checkpoint that it starts from.
 
         Returns
         -------
@@ -72,7 +76,7 @@ class ModelLifecycle(ModelRecovery):
             A name that it touches is not in the caller's reach.
 
         """
-        _check_names(name, spec, reach)
+        _check_names(name, spec, access)
         for _ in range(_CREATE_ATTEMPTS):
             try:
                 entry = await self._find(name)
@@ -86,7 +90,7 @@ class ModelLifecycle(ModelRecovery):
                 raise Conflict(f"{name!r} is an alias. Choose another name.")
             if entry is None:
                 spec.check_new()
-                finished = await self._begin(name, self._bounded(spec), reach, tell)
+                finished = await self._begin(name, self._bounded(spec), access, on_progress)
                 if finished is not None:
                     if spec.start != "now":
                         self._registry.open_soon(name)
@@ -133,31 +137,31 @@ class ModelLifecycle(ModelRecovery):
         return spec.with_max_bytes(most)
 
     async def _begin(
-        self, name: str, spec: ModelSpec, reach: Reach, tell: Tell
+        self, name: str, spec: ModelSpec, access: NameAccess, on_progress: OnProgress
     ) -> IndexEntry | None:
         """Create a model whose name is free; `None` if another worker was quicker."""
         start = spec.start
         if not isinstance(start, StartFrom):
             await self._check_unused(name)
             spec = spec.on(name)
-            await self._check_promotion(spec, reach)
+            await self._check_promotion(spec, access)
             return await self._enter(name, spec, None)
-        source = await self._registry.open(start.model, tell)
+        source = await self._registry.open(start.model, on_progress)
         stream, keys = source.entry.stream, source.keys.on
-        reach.check(source.name, f"the model that {start.model!r} points to")
-        reach.check(stream, f"the stream of {start.model!r}")
+        access.check(source.name, f"the model that {start.model!r} points to")
+        access.check(stream, f"the stream of {start.model!r}")
         if spec.stream not in (None, stream):
             raise Conflict(
                 f"The model {start.model!r} is on the stream {stream!r}, and a model that starts "
                 "from it must be there too. For another stream, export and import it."
             )
         spec = spec.on(stream)
-        await self._check_promotion(spec, reach)
+        await self._check_promotion(spec, access)
         await asyncio.to_thread(ModelState, spec)  # what it needs of River is imported there
         if start.checkpoint is not None:
             found = await checkpoints.find(self._connection, keys, start.checkpoint)
-            reach.check(found.model, "the model of this checkpoint")
-            state = await source.checkpoints.read(found, tell)
+            access.check(found.model, "the model of this checkpoint")
+            state = await source.checkpoints.read(found, on_progress)
             if state.state is not None:
                 scalars = state.state.scalars
                 await asyncio.to_thread(check_kind, spec, found.spec, scalars, state.vectors)
@@ -166,7 +170,7 @@ class ModelLifecycle(ModelRecovery):
             await source.freshness.read()
             state_now = await source.at_rest()
             check_kind(spec, source.entry.spec, state_scalars(state_now), state_now.vectors())
-            made = await source.checkpoints.make(None, tell)
+            made = await source.checkpoints.make(None, on_progress)
             entry = None
             try:
                 entry = await self._enter(name, spec, made)
@@ -175,7 +179,7 @@ class ModelLifecycle(ModelRecovery):
                     await checkpoints.drop(self._connection, keys, made.uid)
         return entry
 
-    async def _check_promotion(self, spec: ModelSpec, reach: Reach) -> None:
+    async def _check_promotion(self, spec: ModelSpec, access: NameAccess) -> None:
         """Refuse a drift action that may promote what the caller may not promote.
 
         Any model of the stream may turn out to be the best one, or the model of the alias.
@@ -184,7 +188,7 @@ class ModelLifecycle(ModelRecovery):
             return
         for other, entry in (await self._registry.entries()).items():
             if entry.stream == spec.stream:
-                reach.check(other, "every model that the alias could point to")
+                access.check(other, "every model that the alias could point to")
 
     @contextlib.asynccontextmanager
     async def _log_held(self, keys: StreamKeys) -> AsyncIterator[None]:
@@ -227,11 +231,15 @@ class ModelLifecycle(ModelRecovery):
             )
 
     async def create_imported(
-        self, name: str, document: Document, reach: Reach = EVERYTHING, tell: Tell = silent
+        self,
+        name: str,
+        document: Document,
+        access: NameAccess = EVERYTHING,
+        on_progress: OnProgress = no_progress,
     ) -> IndexEntry:
         """Create a model with an imported state, on a new stream of its name.
 
-        `tell` is told of the weights that are stored.
+        `on_progress` reports the weights that are stored.
 
         Raises
         ------
@@ -243,7 +251,7 @@ class ModelLifecycle(ModelRecovery):
             Its events would take too long.
 
         """
-        _check_names(name, document.spec, reach)
+        _check_names(name, document.spec, access)
         self._check_cost(document.spec)
         await self.check_free(name)
         spec, keys = self._bounded(document.spec).on(name), StreamKeys(name)
@@ -275,7 +283,7 @@ class ModelLifecycle(ModelRecovery):
         entry = IndexEntry(uid=secrets.token_hex(8), stream=name, fold=spec, origin=made.uid)
         # What takes long comes first: a sweep undoes what stays half made, without its state.
         chunk = self._settings.snapshot_chunk
-        staged = await checkpoints.stage(self._connection, keys, made, state, chunk, tell)
+        staged = await checkpoints.stage(self._connection, keys, made, state, chunk, on_progress)
         if not await index.enter(self._connection, name, entry, self._settings.max_models):
             raise Conflict(f"The name {name!r} is taken. Choose another one.")
         await checkpoints.enter(self._connection, keys, made, "", staged)
@@ -296,13 +304,13 @@ class ModelLifecycle(ModelRecovery):
         checkpoint: str | None,
         exclude: Exclude | None,
         learner: Learner | None,
-        reach: Reach = EVERYTHING,
-        tell: Tell = silent,
+        access: NameAccess = EVERYTHING,
+        on_progress: OnProgress = no_progress,
     ) -> tuple[IndexEntry, bool]:
         """Create a model that learns the past of `source`'s stream again.
 
         It starts from a checkpoint, or else from the oldest event that the stream has; it may
-        leave events out, and have another learner. `tell` is as for `create`.
+        leave events out, and have another learner. `on_progress` is as for `create`.
         """
         changes: dict[str, object] = {
             "stream": source.entry.stream,
@@ -314,7 +322,9 @@ class ModelLifecycle(ModelRecovery):
         if learner is not None:
             changes["learner"] = learner
         spec = source.entry.spec.model_copy(update=changes)
-        return await self.create(name, ModelSpec.model_validate(spec.model_dump()), reach, tell)
+        return await self.create(
+            name, ModelSpec.model_validate(spec.model_dump()), access, on_progress
+        )
 
     async def finish_creation(self, name: str, entry: IndexEntry) -> IndexEntry | None:
         """Register the model on its stream; `None` if it was deleted meanwhile."""
@@ -373,12 +383,12 @@ class ModelLifecycle(ModelRecovery):
         )
 
 
-def _check_names(name: str, spec: ModelSpec, reach: Reach) -> None:
+def _check_names(name: str, spec: ModelSpec, access: NameAccess) -> None:
     """Check what a new model names: itself, its stream, another model, an alias."""
     source = spec.start.model if isinstance(spec.start, StartFrom) else None
     for touched in (name, spec.stream, source, spec.promotes):
         if touched is not None:
-            reach.check(touched)
+            access.check(touched)
 
 
 def _waiting(rules: LateLabels) -> followers.DelayedLabelRules:
@@ -389,5 +399,5 @@ def _waiting(rules: LateLabels) -> followers.DelayedLabelRules:
         "" if default is None else json.dumps(default),
         "" if default is None else label_digest(default),
         early=rules.early,
-        said=True,
+        declared=True,
     )

@@ -25,11 +25,11 @@ from hinged_service.engine.long_work import at_once, in_parts, result_in_parts
 from hinged_service.engine.model_checkpoints import ModelCheckpoints
 from hinged_service.engine.parked_models import Parked
 from hinged_service.engine.predictions import Answering, Predictions, checking
+from hinged_service.engine.prior_answers import PriorAnswers
 from hinged_service.engine.refusals import COUNTED, refused_by_model
 from hinged_service.engine.replica import Replica, Watcher
 from hinged_service.engine.snapshots import SnapshotWriter, load_replica, small_replica
 from hinged_service.engine.status import ModelStatus, Status
-from hinged_service.engine.told_answers import ToldAnswers
 from hinged_service.engine.write_queue import (
     AppendResult,
     SourceAppendResult,
@@ -52,7 +52,7 @@ from hinged_service.wire.codec import DamagedState
 from hinged_service.wire.events import Event, Json, Question
 from hinged_service.wire.position import Position
 from hinged_service.wire.proba import USUAL
-from hinged_service.wire.progress import Tell, silent
+from hinged_service.wire.progress import OnProgress, no_progress
 
 __all__ = ["AppendResult", "LiveModel", "Predictions", "SourceAppendResult", "checked"]
 
@@ -137,11 +137,11 @@ class LiveModel:
         producer: str,
         sequence: itertools.count[int],
         opened: Opened | None = None,
-        tell: Tell = silent,
+        on_progress: OnProgress = no_progress,
     ) -> Self:
         """Load a model's snapshot and catch up with its log, in the background if that takes long.
 
-        `opened` is what was read of it already; `tell` is told of the weights that are read.
+        `opened` is what was read of it already; `on_progress` reports the weights that are read.
 
         Raises
         ------
@@ -160,7 +160,7 @@ class LiveModel:
                 await model._follower.traced("catch up", model._commit.read_alone())
                 return model
         else:
-            replica = await load_replica(connection, settings, entry, kind, tell)
+            replica = await load_replica(connection, settings, entry, kind, on_progress)
             model = cls(connection, settings, name, entry, replica, producer, sequence)
             try:
                 model._snapshots.keep(await followers.retention(connection, model.keys.on))
@@ -215,9 +215,9 @@ class LiveModel:
         return ModelCheckpoints(self._follower, self.freshness)
 
     @functools.cached_property
-    def told(self) -> ToldAnswers:
+    def prior_answers(self) -> PriorAnswers:
         """Its answers to the events that it learns."""
-        return ToldAnswers(self._follower, self.checkpoints)
+        return PriorAnswers(self._follower, self.checkpoints)
 
     @functools.cached_property
     def commands(self) -> CommandLog:
@@ -247,7 +247,7 @@ class LiveModel:
 
     @property
     def stored(self) -> str:
-        """Entry id of the snapshot in Redis, as far as known."""
+        """Entry id of the snapshot in Redis, as last read."""
         return self._follower.replica.stored
 
     @property
@@ -291,7 +291,7 @@ class LiveModel:
         self._snapshots.save_if_due(self.replica)
 
     def save_before_leaving(self) -> bool:
-        """Start saving if the log to be folded again is long; tell whether that was begun."""
+        """Start saving if the log to be folded again is long; return whether that was begun."""
         return self._snapshots.save_before_leaving(self.replica)
 
     async def at_rest(self, patience_s: float = PATIENCE_S) -> ModelState:
@@ -354,7 +354,7 @@ class LiveModel:
         at_least: Position | None = None,
         most: int = USUAL,
     ) -> Predictions:
-        """Predict validated events, at the position `at_least` or later if one is given.
+        """Predict validated events, at the position `at_least` or later if one is passed.
 
         Each answer has the `most` largest probabilities. `size` is that of their JSON: what takes
         long is done in the thread for long work.
@@ -389,7 +389,7 @@ class LiveModel:
         return self.predict_now(questions, stale_s, most)
 
     def can_predict_now(self, size: int) -> bool:
-        """Tell whether `size` bytes of questions need no wait; look at the log soon if need be."""
+        """Return whether `size` bytes of questions need no wait; look at the log soon if needed."""
         follower, freshness = self._follower, self.freshness
         age_s = self._loop.time() - follower.seen.pulse.at_s
         if age_s > freshness.early_s:
@@ -401,7 +401,7 @@ class LiveModel:
     def predict_now(
         self, questions: Sequence[Question], stale_s: float | None = None, most: int = USUAL
     ) -> Predictions:
-        """Predict validated events by the present state, whose age is told as `stale_s`."""
+        """Predict validated events by the present state, whose age is returned as `stale_s`."""
         replica = self._follower.replica
         state = replica.state
         predict = state.predict if state.can_reject_features else state.answers.predict
@@ -411,7 +411,9 @@ class LiveModel:
                 items.append(predict(question.x, most))
             except hinged.InvalidEvent as error:
                 faults.append((i, Rejection(error.field, error.reason)))
-        return Predictions(items, replica.shown or replica.show(), stale_s, faults)
+        return Predictions(
+            items, replica.position_text or replica.write_position(), stale_s, faults
+        )
 
     async def learn(self, events: list[Event], payload: Json) -> AppendResult:
         """Append the events to the log, all of them or none, and return what they did.
@@ -450,7 +452,7 @@ class LiveModel:
         return checked(await self._append(events, payload))
 
     def can_learn_now(self, size: int) -> bool:
-        """Tell whether `size` bytes of events need no wait before the append, and no trace."""
+        """Return whether `size` bytes of events need no wait before the append, and no trace."""
         follower = self._follower
         return (
             self.status.caught_up
@@ -509,7 +511,7 @@ class LiveModel:
         return await self._follower.traced("append", answer, len(events))
 
     def count_refused(self, status: int, count: int = 1) -> None:
-        """Count calls, lines or records that were refused, by the status that tells why."""
+        """Count calls, lines or records that were refused, by the status that says why."""
         if count and (reason := COUNTED.get(status)) is not None:
             self.observer.of_model(self.name, reason, count)
 
@@ -518,7 +520,7 @@ class LiveModel:
         self._snapshots.stop()
 
     def can_restore(self, spec: ModelSpec) -> bool:
-        """Tell whether the state of a model of that spec may be this model's."""
+        """Return whether the state of a model of that spec may be this model's."""
         return self.replica.fits(spec)
 
     async def offset(self, source: str) -> str:

@@ -74,7 +74,7 @@ async def in_thread(part: Callable[[], T]) -> T:
 
 
 async def in_parts(step: Callable[[], bool]) -> float:
-    """Take steps in the thread until one tells that nothing is left; return their CPU time.
+    """Take steps in the thread until one returns that nothing is left; return their CPU time.
 
     One step at least is taken between two turns of other work.
     """
@@ -87,7 +87,7 @@ async def in_parts(step: Callable[[], bool]) -> float:
 
 
 def _part(step: Callable[[], bool]) -> tuple[bool, float]:
-    """Take steps for the length of a part; tell whether any are left, and the CPU time taken."""
+    """Take steps for the length of a part; return whether any are left, and the CPU time taken."""
     began_s = thread_time()
     while left := step():
         if thread_time() - began_s >= _PART_S:
@@ -152,7 +152,7 @@ class Pace:
     few
         Bytes of JSON up to which the work is done on the loop.
     most_events
-        Events up to which it is: what was measured with few classes tells nothing of many small
+        Events up to which it is: what was measured with few classes predicts nothing of many small
         events that bring one class each.
 
     """

@@ -51,7 +51,7 @@ async def put_back(connection: Connection, name: str, text: str) -> IndexEntry |
 
 
 async def unused(connection: Connection, stream: str) -> bool:
-    """Tell whether a stream holds nothing: no event or command ever came, and no state is kept."""
+    """Return whether a stream holds nothing: it never got an event or command, and has no state."""
     keys = StreamKeys(stream)
     try:
         mark = (await log.end(connection, keys)).mark

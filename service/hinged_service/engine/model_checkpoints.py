@@ -16,7 +16,7 @@ from hinged_service.retry import retry
 from hinged_service.store import checkpoints
 from hinged_service.store.checkpoints import Checkpoint
 from hinged_service.store.snapshot import Loaded, Snapshot
-from hinged_service.wire.progress import Tell, silent
+from hinged_service.wire.progress import OnProgress, no_progress
 
 __all__ = ["ModelCheckpoints"]
 
@@ -33,15 +33,15 @@ class ModelCheckpoints:
         self._keys = follower.keys.on
         self._loop = asyncio.get_running_loop()
 
-    async def make(self, name: str | None, tell: Tell = silent) -> Checkpoint:
-        """Store the model's present state, under a name for people if one is given.
+    async def make(self, name: str | None, on_progress: OnProgress = no_progress) -> Checkpoint:
+        """Store the model's present state, under a name for people if there is one.
 
         Raises
         ------
         Conflict
             The stream has a checkpoint of that name, or too many of them.
         ModelGone, Unavailable
-            Nothing was kept, or it is not known.
+            Nothing was kept, or Redis did not answer whether it was.
 
         """
         uid = secrets.token_hex(8)  # one for all attempts: it is made once
@@ -60,7 +60,7 @@ class ModelCheckpoints:
                 self._follower.entry.uid,
                 whole,
                 self._chunk,
-                tell,
+                on_progress,
             )
             if await retry(keep, deadline_s) == "ok":
                 return made
@@ -100,7 +100,7 @@ class ModelCheckpoints:
         """
         return await checkpoints.find(self._connection, self._keys, name)
 
-    async def read(self, checkpoint: Checkpoint, tell: Tell = silent) -> Loaded:
+    async def read(self, checkpoint: Checkpoint, on_progress: OnProgress = no_progress) -> Loaded:
         """Return the state of a checkpoint.
 
         Raises
@@ -109,7 +109,7 @@ class ModelCheckpoints:
             It cannot be used here.
 
         """
-        loaded = await self._follower.read_checkpoint(checkpoint.uid, tell)
+        loaded = await self._follower.read_checkpoint(checkpoint.uid, on_progress)
         if loaded is None:
             raise NotFound("The checkpoint was deleted. Choose another one.")
         return loaded

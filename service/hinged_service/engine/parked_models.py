@@ -30,8 +30,8 @@ class Parked(msgspec.Struct, gc=False):
     replica
         Its replica, which no other model may have.
     seen
-        Up to when its position was known to be the end of the log: while the server would tell of
-        a change, it still is.
+        Up to when its position was surely the end of the log: while the server would report a
+        change, it still is.
     kept
         Part of the log to keep behind its snapshots.
     bytes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hinged_service.engine import damaged_entries
 from hinged_service.engine.deletion import ModelDeletion
-from hinged_service.engine.reach import EVERYTHING, Reach
+from hinged_service.engine.name_access import EVERYTHING, NameAccess
 from hinged_service.engine.repair import repair, start_from_checkpoint
 from hinged_service.engine.upgrade import Handover, take_over
 from hinged_service.errors import Conflict, ModelGone, NotFound, SetAside
@@ -12,7 +12,7 @@ from hinged_service.model.index_entry import Alias, IndexEntry
 from hinged_service.store import checkpoints, index
 from hinged_service.store.keys import StreamKeys
 from hinged_service.store.repairs import LogRepair
-from hinged_service.wire.progress import Tell, silent
+from hinged_service.wire.progress import OnProgress, no_progress
 
 __all__ = ["ModelRecovery"]
 
@@ -20,10 +20,12 @@ __all__ = ["ModelRecovery"]
 class ModelRecovery(ModelDeletion):
     """Deletion, upgrade and repair of models."""
 
-    async def upgrade(self, name: str, reach: Reach = EVERYTHING, tell: Tell = silent) -> Handover:
+    async def upgrade(
+        self, name: str, access: NameAccess = EVERYTHING, on_progress: OnProgress = no_progress
+    ) -> Handover:
         """Let this version of the service go on with a model that another one folded.
 
-        `tell` is told of the weights that are read.
+        `on_progress` reports the weights that are read.
 
         Raises
         ------
@@ -38,12 +40,12 @@ class ModelRecovery(ModelDeletion):
         entry = await index.find(self._connection, name)
         if isinstance(entry, Alias):
             meant = await self._registry.aliases.look_up(name, entry)
-            reach.check(meant, f"the model that {name!r} points to")
-            return await self.upgrade(meant, reach, tell)
+            access.check(meant, f"the model that {name!r} points to")
+            return await self.upgrade(meant, access, on_progress)
         if entry is None or entry.deleting or entry.base is None:
             raise NotFound(f"There is no model {name!r}.")
         try:
-            done = await take_over(self._connection, self._settings, entry, tell)
+            done = await take_over(self._connection, self._settings, entry, on_progress)
         except ModelGone:
             raise NotFound(f"There is no model {name!r} any more.") from None
         self._registry.try_again(entry.uid)
@@ -55,13 +57,13 @@ class ModelRecovery(ModelDeletion):
         self,
         name: str,
         checkpoint: str | None = None,
-        reach: Reach = EVERYTHING,
-        tell: Tell = silent,
+        access: NameAccess = EVERYTHING,
+        on_progress: OnProgress = no_progress,
     ) -> LogRepair:
         """Repair the index entry of a model, if that is damaged, and its log: see `engine.repair`.
 
-        With a checkpoint, a model whose snapshot is lost goes on from that; `tell` is told of the
-        weights that are read and written.
+        With a checkpoint, a model whose snapshot is lost goes on from that. `on_progress` reports
+        the weights that are read and written.
 
         Raises
         ------
@@ -73,7 +75,7 @@ class ModelRecovery(ModelDeletion):
         Conflict, Unavailable
             As for `engine.repair`; the model needs no checkpoint.
         DamagedEntry
-            Nothing tells what the index entry was.
+            Nothing is left from which the index entry could be made.
 
         """
         entry: IndexEntry | Alias | None
@@ -83,14 +85,14 @@ class ModelRecovery(ModelDeletion):
             entry = await damaged_entries.put_back(self._connection, name, damaged)
         if isinstance(entry, Alias):
             meant = await self._registry.aliases.look_up(name, entry)
-            reach.check(meant, f"the model that {name!r} points to")
-            return await self.repair(meant, checkpoint, reach, tell)
+            access.check(meant, f"the model that {name!r} points to")
+            return await self.repair(meant, checkpoint, access, on_progress)
         if entry is None or entry.deleting or entry.base is None:
             raise NotFound(f"There is no model {name!r}.")
         if checkpoint is not None:
             found = await checkpoints.find(self._connection, StreamKeys(entry.stream), checkpoint)
-            reach.check(found.model, f"the model of the checkpoint {checkpoint!r}")
-            await self._start_from(name, entry, checkpoint, tell)
+            access.check(found.model, f"the model of the checkpoint {checkpoint!r}")
+            await self._start_from(name, entry, checkpoint, on_progress)
             return LogRepair([], [], [])
         try:
             done, uids = await repair(self._connection, self._settings, entry)
@@ -100,11 +102,15 @@ class ModelRecovery(ModelDeletion):
             self._registry.try_again(uid)
         return done
 
-    async def _start_from(self, name: str, entry: IndexEntry, checkpoint: str, tell: Tell) -> None:
+    async def _start_from(
+        self, name: str, entry: IndexEntry, checkpoint: str, on_progress: OnProgress
+    ) -> None:
         try:
             await self._registry.open(name)
         except SetAside:
-            await start_from_checkpoint(self._connection, self._settings, entry, checkpoint, tell)
+            await start_from_checkpoint(
+                self._connection, self._settings, entry, checkpoint, on_progress
+            )
             self._registry.try_again(entry.uid)
         else:
             raise Conflict(

@@ -25,7 +25,7 @@ from hinged_service.store.connection import Connection
 from hinged_service.store.keys import StreamKeys
 from hinged_service.store.snapshot_reader import Opened
 from hinged_service.tasks import cancel
-from hinged_service.wire.progress import Progress, Tell, silent
+from hinged_service.wire.progress import OnProgress, Progress, no_progress
 
 __all__ = ["ModelRegistry"]
 
@@ -34,7 +34,7 @@ logger = logging.getLogger(__name__)
 _LARGE_BYTES = 16 * 2**20
 _GIVE_BACK_S = 1.0
 _ASIDE_S = 5.0
-_TELL_S = 0.1
+_REPORT_S = 0.1
 _SAVING_S = 10.0
 """Longest that a worker that stops saves its models, in seconds."""
 
@@ -47,7 +47,7 @@ class ModelRegistry:
     aliases
         The aliases as this worker knows them.
     stopping
-        Tells if the worker was told to stop.
+        True once the worker was asked to stop.
 
     """
 
@@ -125,10 +125,10 @@ class ModelRegistry:
         """Return the models that are open here, the last used ones first."""
         return reversed(self._live.values())
 
-    async def open(self, name: str, tell: Tell = silent) -> LiveModel:
+    async def open(self, name: str, on_progress: OnProgress = no_progress) -> LiveModel:
         """Return a model by its name or an alias, loaded if need be.
 
-        `tell` is told of the weights that are loaded, until it raises.
+        `on_progress` reports the weights that are loaded, until it raises.
 
         Raises
         ------
@@ -143,10 +143,10 @@ class ModelRegistry:
         if live_model is not None:
             return live_model
         opening = self._opening_of(name)
-        while tell is not silent and not opening.done():  # others may wait for it, too
-            await asyncio.wait([opening], timeout=_TELL_S)
+        while on_progress is not no_progress and not opening.done():  # others may wait for it, too
+            await asyncio.wait([opening], timeout=_REPORT_S)
             if name in self._loaded:
-                tell(self._loaded[name])
+                on_progress(self._loaded[name])
         return await asyncio.shield(opening)
 
     def open_soon(self, name: str) -> None:
@@ -164,20 +164,20 @@ class ModelRegistry:
         del self._opening[name]
         self._loaded.pop(name, None)
         if not task.cancelled():
-            task.exception()  # taken note of: the callers that waited have it
+            task.exception()  # read: the callers that waited have it
 
     def _note_loaded(self, name: str, read: Progress) -> None:
         self._loaded[name] = Progress("load", read.done, read.total)
 
     async def _load(self, name: str) -> LiveModel:
-        tell = functools.partial(self._note_loaded, name)
+        on_progress = functools.partial(self._note_loaded, name)
         try:
             await self.connection.ensure_checked()
             if (meant := await self.aliases.again(name)) is not None:
-                return await self.open(meant, tell)
+                return await self.open(meant, on_progress)
             entry, opened = await self._read(name)
             if isinstance(entry, Alias):
-                return await self.open(await self.aliases.look_up(name, entry), tell)
+                return await self.open(await self.aliases.look_up(name, entry), on_progress)
             if entry is None:
                 entry = await recovered(self.connection, name)
         except (SetAside, Unavailable):  # an alias goes on pointing to its model
@@ -192,12 +192,12 @@ class ModelRegistry:
         now_s = asyncio.get_running_loop().time()
         self._aside = {uid: why for uid, why in self._aside.items() if now_s < why[1]}
         if entry.uid in self._aside:
-            known = self._aside[entry.uid][0]
-            raise SetAside(known.detail, known.errors, retry_after_s=60)
+            reason = self._aside[entry.uid][0]
+            raise SetAside(reason.detail, reason.errors, retry_after_s=60)
         try:
             live_model = await LiveModel.open(
                 *(self.connection, self._settings, name, entry),
-                *(self._producer, self._sequence, opened, tell),
+                *(self._producer, self._sequence, opened, on_progress),
             )
         except SetAside as error:
             self._aside[entry.uid] = (error, now_s + _ASIDE_S)
@@ -222,11 +222,11 @@ class ModelRegistry:
         return live_model
 
     async def _read(self, name: str) -> tuple[IndexEntry | Alias | None, Opened | None]:
-        """Return what an index entry says now, and the model if it is small.
+        """Return the present index entry, and the model if it is small.
 
         If the entry is what it was, one round trip has both.
         """
-        entry: IndexEntry | Alias | None = index.last_known(self.connection, name)
+        entry: IndexEntry | Alias | None = index.cached_entry(self.connection, name)
         if entry is None:
             entry = await index.find(self.connection, name)
         if not isinstance(entry, IndexEntry) or entry.deleting or entry.base is None:
@@ -262,7 +262,7 @@ class ModelRegistry:
             asyncio.get_running_loop().call_later(_GIVE_BACK_S, give_back)
 
     def forget(self, name: str, live_model: LiveModel | None = None) -> None:
-        """Drop a model that turned out to be gone; any of that name if none is given."""
+        """Drop a model that turned out to be gone; without `live_model` any of that name."""
         if live_model is None or self._live.get(name) is live_model:
             dropped = self._live.pop(name, None)
             self._parked.take(name)

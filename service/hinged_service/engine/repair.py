@@ -29,7 +29,7 @@ from hinged_service.store.snapshot import Loaded
 from hinged_service.store.upgrades import Upgrade
 from hinged_service.wire import codec
 from hinged_service.wire.codec import DamagedState, OtherVersion
-from hinged_service.wire.progress import Tell, silent
+from hinged_service.wire.progress import OnProgress, no_progress
 
 __all__ = ["repair", "start_from_checkpoint"]
 
@@ -92,12 +92,12 @@ async def start_from_checkpoint(
     settings: SnapshotSettings,
     entry: IndexEntry,
     checkpoint: str,
-    tell: Tell = silent,
+    on_progress: OnProgress = no_progress,
 ) -> None:
     """Have a model whose snapshot is lost go on from a checkpoint, at the end of the log.
 
-    The events between the two are not learned again. `tell` is told of the weights that are read
-    and written.
+    The events between the two are not learned again. `on_progress` reports the weights that
+    are read and written.
 
     Raises
     ------
@@ -113,14 +113,16 @@ async def start_from_checkpoint(
     chunk = settings.snapshot_chunk
     found = await checkpoints.find(connection, keys.on, checkpoint)
     try:
-        kept = await checkpoints.read(connection, keys.on, found.uid, chunk, tell)
+        kept = await checkpoints.read(connection, keys.on, found.uid, chunk, on_progress)
         for _ in range(_ATTEMPTS):
             end = await log.end(connection, keys.on)
             state = None if kept.state is None else replace(kept.state, marks=[])
             loaded = Loaded(end.position, state, kept.vectors, end.mark)
             replica = await asyncio.to_thread(Replica, entry.uid, entry.spec, loaded)
             whole = replica.take_snapshot(Retention(None, settings.retention_bytes), full=True)
-            stored = await snapshot_writer.save_full(connection, keys, whole, chunk, tell=tell)
+            stored = await snapshot_writer.save_full(
+                connection, keys, whole, chunk, on_progress=on_progress
+            )
             if stored.became == "ok":
                 await _go_on_from_snapshot(connection, settings, keys, entry)
                 return
@@ -137,19 +139,19 @@ async def _go_on_from_snapshot(
 ) -> None:
     """Have every worker load a model's snapshot and fold the log from there again.
 
-    An entry of the log says so, as for an upgrade: a replica may have folded what was lost.
+    An entry of the log orders it, as for an upgrade: a replica may have folded what was lost.
     """
     for attempt in range(_ATTEMPTS):
         if attempt:
             await asyncio.sleep(_PAUSE_S)
-        seen, known = await upgrades.seen(connection, keys)
-        if seen is None or known not in ("", codec.fold_tag()):
+        seen, stored_tag = await upgrades.seen(connection, keys)
+        if seen is None or stored_tag not in ("", codec.fold_tag()):
             return  # it is gone; its own version sees to it
         loaded = await snapshot_reader.load_snapshot(
             connection, keys, entry.base or "", settings.snapshot_chunk, settings.hold_ms
         )
         origin = f"repair-{secrets.token_hex(8)}:{attempt}"
-        wanted = Upgrade(seen, known, loaded.position, fresh=False, state=loaded.state)
+        wanted = Upgrade(seen, stored_tag, loaded.position, fresh=False, state=loaded.state)
         if await upgrades.upgrade(connection, keys, origin, wanted) in ("ok", "gone"):
             return
     raise Unavailable("The model's snapshot kept moving. Try again.", retry_after_s=1)

@@ -68,7 +68,7 @@ class Replica(Custody):
 
     It does no I/O: entries go in, snapshots come out. When the log turns out
     not to hold its position, it is thrown away and another one is loaded. All but its `state` is
-    the loop's alone; who may touch that tells `Custody`.
+    the loop's alone; `Custody` decides who may touch it.
 
     Parameters
     ----------
@@ -84,12 +84,12 @@ class Replica(Custody):
         The model's state, as in `Custody`.
     position
         The last entry applied.
-    shown
-        The position as text; empty until `show` wrote it.
+    position_text
+        The position as text; empty until `write_position` wrote it.
     base
         The entry id since which the set of changed names is complete.
     stored
-        The entry id of the snapshot in Redis, as far as known.
+        The entry id of the snapshot in Redis, as last read.
     log_bytes, log_events
         Payload bytes and events that the log took up to the position.
     takes_gathered
@@ -110,8 +110,8 @@ class Replica(Custody):
 
     __slots__ = (
         *("_commanded", "_complete", "_loaded_at", "_marks", "_saved", "_spec"),
-        *("awaited_upgrade", "base", "log_bytes", "log_events", "position", "shown", "stored"),
-        *("takes_gathered", "uid", "unsaved_since_s", "watchers"),
+        *("awaited_upgrade", "base", "log_bytes", "log_events", "position", "position_text"),
+        *("stored", "takes_gathered", "uid", "unsaved_since_s", "watchers"),
     )
 
     def __init__(self, uid: str, spec: ModelSpec, loaded: Loaded, complete: bool = True) -> None:
@@ -125,7 +125,7 @@ class Replica(Custody):
             self._marks = LogMarks(loaded.state.marks)
         self.state.learner.track()
         self.position = loaded.position
-        self.shown = ""
+        self.position_text = ""
         self.stored = loaded.position.id
         self.base = loaded.position.id
         self._loaded_at = loaded.position.id
@@ -143,7 +143,7 @@ class Replica(Custody):
     def parked_bytes(self) -> int | None:
         """Return the bytes that it takes at most.
 
-        `None` if these are many or not known, or if others hear of what it learns.
+        `None` if these are many or not counted, or if others watch what it learns.
         """
         state = self.state
         if (
@@ -158,10 +158,10 @@ class Replica(Custody):
         size = _PARTS_BYTES + vectors + state.history.bytes + marks
         return size if size <= _FEW_BYTES else None
 
-    def show(self) -> str:
+    def write_position(self) -> str:
         """Return the position as text, written once for all that ask at it."""
-        self.shown = str(self.position)
-        return self.shown
+        self.position_text = str(self.position)
+        return self.position_text
 
     def fold_entry(
         self, entry: Entry, events: Sequence[Event | None] | None = None
@@ -202,7 +202,7 @@ class Replica(Custody):
     def decoded(
         self, entry: Entry, events: Sequence[Event | None] | None
     ) -> tuple[Sequence[Event | None], dict[int, Late] | None]:
-        """Return an entry's events, and what is known of the predictions they are labels of."""
+        """Return an entry's events, and what is stored of the predictions they are labels of."""
         if events is None and entry.payload is not None:
             events = parse_log(entry.payload, self.takes_gathered)
         events = events or ()
@@ -231,7 +231,7 @@ class Replica(Custody):
             state.replaced = False
             state.learner.track()
             self.base = entry.position.id
-        self.position, self.shown = entry.position, ""
+        self.position, self.position_text = entry.position, ""
         self.log_bytes, self.log_events = entry.bytes_so_far, entry.events_so_far
         if self.watchers:
             new = state.detected - detected
@@ -249,7 +249,7 @@ class Replica(Custody):
         return command if isinstance(command, dict) and command.get("model") == self.uid else None
 
     def passes(self, entry: Entry, command: Mapping[str, Any]) -> bool:
-        """Tell whether an upgrade in the log went on from the very snapshot that was loaded.
+        """Return whether an upgrade in the log went on from the very snapshot that was loaded.
 
         If it did not, this state is of another line of folds than the one that goes on.
         An upgrade before the one awaited decides nothing any more.
@@ -263,7 +263,7 @@ class Replica(Custody):
         return (command["from"], command["fold"]) == (self._loaded_at, codec.fold_tag())
 
     def fits(self, spec: ModelSpec) -> bool:
-        """Tell whether the state of a model of that spec may be this model's."""
+        """Return whether the state of a model of that spec may be this model's."""
         return all(getattr(self._spec, part) == getattr(spec, part) for part in _OF_ONE_KIND)
 
     def restored(self, checkpoint: Loaded | None) -> ModelState | None:
@@ -289,7 +289,7 @@ class Replica(Custody):
         if state is None:
             self.state.rejected += 1
         else:
-            state.tell(self.state.on_answer)
+            state.set_on_answer(self.state.on_answer)
             self.state = state
             state.note({"do": "restore"}, entry.position.id)
         self._commanded = entry.position.order
@@ -305,7 +305,7 @@ class Replica(Custody):
     def note_stored(self, stored: str, saved: Mark) -> None:
         """Take note of the snapshot position that a reply from Redis showed.
 
-        `saved` is what the log had taken there, as far as known.
+        `saved` is what the log had taken there, if that was read.
         """
         if stored != self.stored:
             self.stored = stored
@@ -318,12 +318,12 @@ class Replica(Custody):
             self.base = self.position.id
 
     def is_saved(self) -> bool:
-        """Tell whether the stored snapshot is as far as this replica, and sound."""
+        """Return whether the stored snapshot is as far as this replica, and sound."""
         stored, position = self.stored, self.position
         return self._complete and (stored == position.id or EntryId.of(stored) >= position.order)
 
     def is_due(self, now_s: float, settings: SnapshotSettings, kept: Retention) -> bool:
-        """Tell whether a snapshot should be taken now; not while long work has the state.
+        """Return whether a snapshot should be taken now; not while long work has the state.
 
         One costs as much as to fold dozens of events, so it waits for many of them: the less of
         the log it would save to fold again, the older that may be. A command does not wait: a
@@ -355,7 +355,7 @@ class Replica(Custody):
         return due and not self.is_saved()
 
     def unsaved(self) -> tuple[int, int]:
-        """Return the events and the bytes of log that no snapshot holds, as far as known."""
+        """Return the events and the bytes of log that no snapshot holds, as last read."""
         return self.log_events - self._saved.events, self.log_bytes - self._saved.bytes
 
     def unsaved_s(self, now_s: float) -> float:
@@ -374,7 +374,7 @@ class Replica(Custody):
         return sum(map(len, self.state.vectors().values()))
 
     def saves_quickly(self, full: bool) -> bool:
-        """Tell whether a snapshot of the state is taken within a moment."""
+        """Return whether a snapshot of the state is taken within a moment."""
         state = self.state
         if state.metrics is not None or not isinstance(state.learner, hinged.LinearClassifier):
             return False
@@ -385,7 +385,7 @@ class Replica(Custody):
     def take_snapshot(
         self, kept: Retention, full: bool, state: ModelState | None = None
     ) -> Snapshot:
-        """Return the state as it is now, to be saved; `kept` tells what of the log to keep.
+        """Return the state as it is now, to be saved; `kept` is what of the log to keep.
 
         `state` is that of this replica if long work has taken it.
 

@@ -24,7 +24,7 @@ from hinged_service.store.snapshot import Loaded, Saved
 from hinged_service.wire import codec
 from hinged_service.wire.codec import DamagedState, OtherVersion
 from hinged_service.wire.position import EntryId, Mark, Position, UpgradePoint
-from hinged_service.wire.progress import Tell, silent
+from hinged_service.wire.progress import OnProgress, no_progress
 
 __all__ = [
     "FAR_BYTES",
@@ -100,7 +100,7 @@ class SnapshotWriter:
         return self._task is not None
 
     def keep(self, asked: followers.Retention) -> None:
-        """Keep that much of the log; as the settings say if no model of the stream does."""
+        """Keep that much of the log; as the settings have it if no model of the stream does."""
         self.kept = self._default if asked == (None, None) else asked
 
     def stop(self) -> None:
@@ -116,7 +116,7 @@ class SnapshotWriter:
             self._task = self._loop.create_task(self._save(replica))
 
     def save_before_leaving(self, replica: Replica) -> bool:
-        """Start saving a model to be dropped, if its log is long; tell whether that was begun."""
+        """Start saving a model to be dropped, if its log is long; return whether that was begun."""
         events, size = replica.unsaved()
         if events < _MANY_EVENTS and size < _MANY_BYTES:
             return False
@@ -146,9 +146,9 @@ class SnapshotWriter:
             if saved in ("later", "incomplete"):
                 self._not_before_s = self._loop.time() + _PAUSE_S
             if saved in ("lost", "other"):
-                self._tell_of_loss(replica)
+                self._report_loss(replica)
             changes.leave(key, logger, "model %s: snapshots are saved again", self._name)
-        except ServiceError:  # the names stay marked; the next append or read tells the log
+        except ServiceError:  # the names stay marked; the next append or read logs it
             self._not_before_s = self._loop.time() + _PAUSE_S
         except Exception as error:  # noqa: BLE001 - logged there; the next one may go well
             self._not_before_s = self._loop.time() + _PAUSE_S
@@ -165,7 +165,7 @@ class SnapshotWriter:
         finally:
             self._task = None
 
-    def _tell_of_loss(self, replica: Replica) -> None:
+    def _report_loss(self, replica: Replica) -> None:
         owner = self._owner()
         if owner is not None:
             owner.read_again(replica)
@@ -249,11 +249,11 @@ async def load_replica(
     settings: SnapshotSettings,
     entry: IndexEntry,
     kind: type[Replica] = Replica,
-    tell: Tell = silent,
+    on_progress: OnProgress = no_progress,
 ) -> Replica:
     """Return a model's replica as its snapshot has it, or from its base if that is damaged.
 
-    It is of the `kind` given; `tell` is told of the weights that are read.
+    It is of the `kind`; `on_progress` reports the weights that are read.
 
     Raises
     ------
@@ -277,13 +277,13 @@ async def load_replica(
             chunk,
             settings.hold_ms,
             codec.fold_tag(),
-            tell,
+            on_progress,
         )
         if loaded.state is not None or entry.origin is None:
             # in a thread: it may import parts of River, and the other models must go on meanwhile
             return await asyncio.to_thread(kind, entry.uid, entry.fold, loaded)
         at = loaded.mark, loaded.barrier
-        return await at_origin(connection, keys, entry, *at, chunk, kind, tell)
+        return await at_origin(connection, keys, entry, *at, chunk, kind, on_progress)
     except OtherVersion as error:
         raise folded_elsewhere(str(error)) from None
     except (DamagedState, hinged.InvalidState) as error:
@@ -305,7 +305,7 @@ async def load_replica(
             "before it. Let this version learn the log again: hinged upgrade MODEL.",
             retry_after_s=_OTHER_S,
         )
-    return await at_origin(connection, keys, entry, None, barrier, chunk, kind, tell)
+    return await at_origin(connection, keys, entry, None, barrier, chunk, kind, on_progress)
 
 
 def folded_elsewhere(tag: str) -> SetAside:
@@ -326,11 +326,11 @@ async def at_origin(
     barrier: UpgradePoint | None,
     chunk: int,
     kind: type[Replica] = Replica,
-    tell: Tell = silent,
+    on_progress: OnProgress = no_progress,
 ) -> Replica:
     """Return a model's replica as it was at its base: fresh, or as its checkpoint has it.
 
-    `mark` and `barrier` are what is known of the log until there and the last upgrade.
+    `mark` and `barrier` are those of the log until there and the last upgrade.
 
     Raises
     ------
@@ -344,7 +344,7 @@ async def at_origin(
     loaded = Loaded(base, None, {}, mark, barrier)
     if entry.origin is not None:
         try:
-            found = await checkpoints.read(connection, keys, entry.origin, chunk, tell)
+            found = await checkpoints.read(connection, keys, entry.origin, chunk, on_progress)
         except (DamagedState, OtherVersion, NotFound) as error:
             # a deletion takes the model off its stream before it takes the checkpoint
             await followers.snapshot_position(connection, keys.model(entry.uid))

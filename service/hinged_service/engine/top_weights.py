@@ -15,25 +15,25 @@ _NUMBER_BYTES = 26
 _SORTED_AT_ONCE = 4_096
 
 
-def largest(shown: dict[str, Any], top: int | None, skip: int = 0) -> dict[str, Any]:
-    """Return weights as `shown_weights` returns them, the largest magnitude first.
+def largest(weights: dict[str, Any], top: int | None, skip: int = 0) -> dict[str, Any]:
+    """Return weights as `weights_of` returns them, the largest magnitude first.
 
     `top` is the number to keep of each vector after the `skip` largest; `None` keeps all.
     """
-    cut: dict[str, Any] = _cut(shown, top, skip)
+    cut: dict[str, Any] = _cut(weights, top, skip)
     return cut
 
 
-def weights_bytes(shown: Any) -> int:
-    """Return the most bytes of JSON of weights as `shown_weights` returns them."""
-    if isinstance(shown, list):
-        return sum(map(weights_bytes, shown))
-    if not isinstance(shown, dict):
+def weights_bytes(weights: Any) -> int:
+    """Return the most bytes of JSON of weights as `weights_of` returns them."""
+    if isinstance(weights, list):
+        return sum(map(weights_bytes, weights))
+    if not isinstance(weights, dict):
         return _NUMBER_BYTES
-    names_bytes = len(msgspec.json.encode(list(shown)))
-    if any(isinstance(part, (dict, list)) for part in shown.values()):
-        return names_bytes + sum(map(weights_bytes, shown.values()))
-    return names_bytes + _NUMBER_BYTES * len(shown)
+    names_bytes = len(msgspec.json.encode(list(weights)))
+    if any(isinstance(part, (dict, list)) for part in weights.values()):
+        return names_bytes + sum(map(weights_bytes, weights.values()))
+    return names_bytes + _NUMBER_BYTES * len(weights)
 
 
 def _cut(value: Any, top: int | None, skip: int) -> Any:

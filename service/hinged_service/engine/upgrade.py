@@ -20,7 +20,7 @@ from hinged_service.store.upgrades import Upgrade
 from hinged_service.wire import codec
 from hinged_service.wire.codec import DamagedState, OtherVersion
 from hinged_service.wire.position import Position
-from hinged_service.wire.progress import Tell, silent
+from hinged_service.wire.progress import OnProgress, no_progress
 
 __all__ = ["Handover", "take_over"]
 
@@ -31,7 +31,7 @@ _PAUSE_S = 0.05
 
 
 class Handover(NamedTuple):
-    """Fold tag of a model, and the one before, empty if that is not known.
+    """Fold tag of a model, and the one before, empty if none is stored.
 
     This version goes on from the position, or did so before.
     """
@@ -42,11 +42,14 @@ class Handover(NamedTuple):
 
 
 async def take_over(
-    connection: Connection, settings: SnapshotSettings, entry: IndexEntry, tell: Tell = silent
+    connection: Connection,
+    settings: SnapshotSettings,
+    entry: IndexEntry,
+    on_progress: OnProgress = no_progress,
 ) -> Handover:
     """Let workers of this process's fold tag go on with a model; the same again changes nothing.
 
-    `tell` is told of the weights that are read.
+    `on_progress` reports the weights that are read.
 
     They go on from the stored snapshot. If they cannot read it, the log is folded again from
     the model's base, as long as it reaches back so far.
@@ -71,7 +74,7 @@ async def take_over(
         if attempt:
             await asyncio.sleep(_PAUSE_S)
             await followers.hold_snapshot(connection, keys, settings.hold_ms)
-        wanted = await _wanted(connection, settings, keys, entry, tell)
+        wanted = await _wanted(connection, settings, keys, entry, on_progress)
         if isinstance(wanted, Handover):
             return wanted
         became = await upgrades.upgrade(connection, keys, f"{origin}:{attempt}", wanted)
@@ -94,30 +97,30 @@ async def _wanted(
     settings: SnapshotSettings,
     keys: ModelKeys,
     entry: IndexEntry,
-    tell: Tell,
+    on_progress: OnProgress,
 ) -> Upgrade | Handover:
     """Return the upgrade to do, or the one that is in force already."""
-    seen, known = await upgrades.seen(connection, keys)
+    seen, stored_tag = await upgrades.seen(connection, keys)
     if seen is None:
         raise ModelGone
     tag, base = codec.fold_tag(), Position.parse(entry.base or "")
     chunk = settings.snapshot_chunk
     try:
         loaded = await snapshot_reader.load_snapshot(
-            connection, keys, entry.base or "", chunk, settings.hold_ms, tell=tell
+            connection, keys, entry.base or "", chunk, settings.hold_ms, on_progress=on_progress
         )
         if loaded.state is None:
-            await at_origin(connection, keys.on, entry, None, None, chunk, tell=tell)
+            await at_origin(connection, keys.on, entry, None, None, chunk, on_progress=on_progress)
         else:
             await asyncio.to_thread(Replica, entry.uid, entry.spec, loaded)
     except (DamagedState, OtherVersion, hinged.InvalidState) as error:
         last = await followers.upgrade_point(connection, keys)
-        ours = known in ("", tag) and not isinstance(error, OtherVersion)
+        ours = stored_tag in ("", tag) and not isinstance(error, OtherVersion)
         if ours and (last is None or last.start == base.id):
             return Handover(base, tag, tag)  # it makes its snapshot again by itself
-        await at_origin(connection, keys.on, entry, None, None, chunk, tell=tell)
+        await at_origin(connection, keys.on, entry, None, None, chunk, on_progress=on_progress)
         logger.warning("model %s: %s; its log is folded again from its base", entry.uid, error)
-        return Upgrade(seen, known, base, fresh=True, state=None)
+        return Upgrade(seen, stored_tag, base, fresh=True, state=None)
     if loaded.fold == tag or (loaded.fold == "" and loaded.state is None):
         return Handover(loaded.position, tag, tag)
-    return Upgrade(seen, known, loaded.position, fresh=False, state=loaded.state)
+    return Upgrade(seen, stored_tag, loaded.position, fresh=False, state=loaded.state)

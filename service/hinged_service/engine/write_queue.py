@@ -45,7 +45,7 @@ class AppendResult(msgspec.Struct, gc=False):
         The position at which all of them are in the model.
     outcomes
         Per event its outcome, or why the model could not take it; `None` for one
-        that had counted before (or whose outcome is not known any more).
+        that had counted before (or whose outcome is not held any more).
     early
         Indices of labels that came before their prediction and wait for it.
 
@@ -191,7 +191,7 @@ def batch_of(producer: str, sequence: int, taken: Sequence[PendingWrite]) -> Bat
     """Return the batch of what goes out together: one JSON array, each text copied once.
 
     Its callers are the units that are taken or refused whole. Events without an id that come
-    alone are told to the script as one number, however many follow each other.
+    alone are passed to the script as one number, however many follow each other.
     """
     callers: list[Caller] = []
     parts: list[Json] = [b"["]
@@ -221,7 +221,7 @@ def answer_all(
     outcomes: list[Result] | None,
     reply: Appended,
 ) -> None:
-    """Resolve the writes of a batch; without outcomes all of them are known to be in the log.
+    """Resolve the writes of a batch; without outcomes all of them are in the log.
 
     The script numbers its callers: a write, or each event of one that is taken by events.
     """

@@ -38,7 +38,7 @@ _COUNT_BYTES = 24
 
 @functools.cache
 def _ordered_matrix() -> Any:
-    """Return a class: River's confusion matrix, its classes in the order in which they are given.
+    """Return a class: River's confusion matrix, its classes in the order in which they came.
 
     It is made when a model first counts labels: River's metrics take most of a second to import.
     """
@@ -94,11 +94,11 @@ class Confusion:
     def matrix(self, most: int) -> tuple[dict[str, dict[str, int]], int, int]:
         """Return the counts by the text of the true and then of the predicted label.
 
-        Of more than `most` classes, or of long names, those are shown that occur most often.
+        Of more than `most` classes, or of long names, those are taken that occur most often.
 
         Returns
         -------
-        The counts above 0; the number of classes shown; the number of those that occur.
+        The counts above 0; the number of classes taken; the number of those that occur.
         """
         names = list(self._classes) if self._names is None else self._names
         texts = [label if isinstance(label, str) else json.dumps(label) for label in names]
@@ -108,12 +108,12 @@ class Confusion:
                 totals[i] = totals.get(i, 0) + count
         order = sorted(totals, key=lambda i: (-totals[i], i))[:most]
         longest = max((len(json.dumps(texts[i])) for i in order), default=0)
-        shown = set(order[: max(1, math.isqrt(_MATRIX_BYTES // (longest + _COUNT_BYTES)))])
+        frequent = set(order[: max(1, math.isqrt(_MATRIX_BYTES // (longest + _COUNT_BYTES)))])
         matrix: dict[str, dict[str, int]] = {}
         for (i, j), count in sorted(cells.items()):
-            if i in shown and j in shown:
+            if i in frequent and j in frequent:
                 matrix.setdefault(texts[i], {})[texts[j]] = count
-        return matrix, len(shown), len(totals)
+        return matrix, len(frequent), len(totals)
 
     def get_state(self) -> Any:
         """Return the counts as JSON-like data."""

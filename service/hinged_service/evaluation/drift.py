@@ -11,7 +11,7 @@ import hinged
 from hinged_service.river_support import state
 from hinged_service.river_support.lazy import drift
 from hinged_service.wire.codec import DamagedState
-from hinged_service.wire.strict import StrictModel
+from hinged_service.wire.strict_model import StrictModel
 
 __all__ = ["Detector", "Drift", "DriftSpec", "Promote", "PromoteTo"]
 

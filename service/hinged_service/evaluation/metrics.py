@@ -28,7 +28,7 @@ from hinged_service.evaluation.specs import (
 __all__ = ["MOST_CLASSES", "Metrics"]
 
 MOST_CLASSES = 50
-"""Classes of a confusion matrix that are shown unless another number is asked for."""
+"""Classes of a confusion matrix that are reported unless another number is asked for."""
 _STATE_VERSION = 1
 _OF_RELIABILITY = ("calibration_error", "reliability")
 _FAULTS = (ArithmeticError, LookupError, TypeError, ValueError, AttributeError)
@@ -61,7 +61,7 @@ class Metrics:
     specs
         The metrics, checked by `check_metrics`.
     multiclass
-        Whether the model tells more than two classes apart.
+        Whether the model distinguishes more than two classes.
     labels
         Binary: how the negative and the positive label are called in a confusion
         matrix; false and true if left out.
@@ -142,7 +142,7 @@ class Metrics:
         of the true and then of the predicted label, the counts above 0; `{"error":
         reason}` of a metric that failed. A matrix has `most_classes` at most, those
         that occur most often, and 256 KiB; beside one that is cut, under its name and
-        `_classes`, stands how many are shown and of how many.
+        `_classes`, stands how many are reported and of how many.
 
         """
         found: dict[str, Any] = {}
@@ -151,9 +151,9 @@ class Metrics:
             if not isinstance(value, tuple):
                 found[spec.name] = value
                 continue
-            found[spec.name], shown, classes = value
-            if shown < classes:
-                found[f"{spec.name}_classes"] = {"shown": shown, "of": classes}
+            found[spec.name], reported, classes = value
+            if reported < classes:
+                found[f"{spec.name}_classes"] = {"shown": reported, "of": classes}
         return found
 
     def first(self, metric: str, rolling: bool) -> float | None:

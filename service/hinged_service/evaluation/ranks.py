@@ -14,7 +14,7 @@ _EXACT = int(1.0 / (2.0 * ERROR))
 
 
 class Ranks:
-    """A summary of numbers that tells how many of them lie below any other.
+    """A summary of numbers: how many of them lie below any other.
 
     It keeps some of the numbers, in order. With each go the count of numbers from the
     one kept before it up to it, and how far that count may be off; neighbours become

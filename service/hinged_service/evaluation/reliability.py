@@ -1,4 +1,4 @@
-"""Reliability: how often what was given a probability came true, of all events or the newest."""
+"""Reliability: how often what had a probability came true, of all events or the newest."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ class Reliability:
     def update(self, y_true: Any, y_pred: Any, proba: Mapping[Any, float], score: float) -> None:
         """Count one event."""
         label = checked_label(y_true, self._multiclass)
-        told = checked_label(y_pred, self._multiclass) if self._multiclass else True
-        p = max(0.0, min(1.0, probability(proba, told)))
-        place, came = min(_BINS - 1, int(_BINS * p)), int(label == told)
+        label_of_proba = checked_label(y_pred, self._multiclass) if self._multiclass else True
+        p = max(0.0, min(1.0, probability(proba, label_of_proba)))
+        place, came = min(_BINS - 1, int(_BINS * p)), int(label == label_of_proba)
         if self._rolling:
             self._window.push([place, came, p])
             return

@@ -33,7 +33,7 @@ class RocAuc:
     ----------
     by_score
         Whether events are ranked by their score, the log-odds of the probability, which
-        tells events apart where the probability is as good as 0 or 1.
+        distinguishes events where the probability is as good as 0 or 1.
 
     """
 
@@ -57,12 +57,12 @@ class RocAuc:
     def set_state(self, saved: Any) -> None:
         """Take over ranks, or what an earlier version counted between ten thresholds."""
         if set(saved) == {"counts", "window"}:
-            given = [_ranks_of(counts, self._by_score) for counts in saved["counts"]]
+            states = [_ranks_of(counts, self._by_score) for counts in saved["counts"]]
         elif set(saved) == {"ranks"}:
-            given = saved["ranks"]
+            states = saved["ranks"]
         else:
             raise ValueError("they are no ranks")
-        negative, positive = given
+        negative, positive = states
         fresh = Ranks(), Ranks()
         for ranks, state in zip(fresh, (negative, positive), strict=True):
             ranks.set_state(state)
@@ -119,7 +119,7 @@ def _between(place: Any, by_score: bool) -> float:
 def _ranks_of(counts: Any, by_score: bool) -> list[list[Any]]:
     """Return the state of the ranks of events that were counted between thresholds.
 
-    Two items of one value say that all events between them have that value.
+    Two items of one value mean that all events between them have that value.
     """
     if len(counts) != len(_THRESHOLDS) + 1:
         raise ValueError("the counts are of another length")

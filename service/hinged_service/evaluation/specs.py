@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from hinged_service.wire.strict import StrictModel
+from hinged_service.wire.strict_model import StrictModel
 
 __all__ = ["Metric", "MetricSpec", "MetricSpecs", "RollingSpec", "check_metrics", "full_spec"]
 
@@ -32,7 +32,7 @@ class MetricSpec(StrictModel):
 
     With more classes, f1, precision and recall are the mean over the classes. ROC AUC is exact
     for the first 500 events of each label; after that it is off by 0.002 at most, for any
-    scores. It is null while only one label was seen. Reliability tells, for ten bins of the
+    scores. It is null while only one label was seen. Reliability lists, for ten bins of the
     probability (of the positive label; with more classes of the predicted one), its mean, the share
     of events that came true, and their number; calibration_error (ECE) is the mean distance of the
     two over all events.
@@ -77,7 +77,7 @@ MetricSpecs = Annotated[
 
 
 def full_spec(spec: Metric) -> MetricSpec | RollingSpec:
-    """Return the spec of a metric that may be given by its name alone."""
+    """Return the spec of a metric that may be its name alone."""
     return MetricSpec(type=spec) if isinstance(spec, str) else spec
 
 
@@ -89,7 +89,7 @@ def check_metrics(specs: Iterable[Metric], multiclass: bool) -> None:
     specs
         The metrics.
     multiclass
-        Whether the learner tells more than two classes apart.
+        Whether the learner distinguishes more than two classes.
 
     Raises
     ------

@@ -21,7 +21,7 @@ from hinged_service.errors import (
     StartupError,
     Unavailable,
 )
-from hinged_service.follow.followed import FollowedModel, Tail
+from hinged_service.follow.read_only_model import FollowedModel, Tail
 from hinged_service.model.index_entry import Alias, IndexEntry
 from hinged_service.retry import RETRY_S, backoff
 from hinged_service.river_support import custom
@@ -228,7 +228,7 @@ class Background:
         """Read what the log has; return the pause until the next time, in seconds."""
         try:
             next_s = await self._serve(await self._read()) + self._period_s
-        except Exception as error:  # noqa: BLE001 - the thread goes on, and says why it is behind
+        except Exception as error:  # noqa: BLE001 - the thread goes on, and logs why it is behind
             await self._note(error)
             away = self._connection.lost and self._model is not None
             next_s = self._loop.time() + (self._period_s if away else next(self._pauses))
@@ -265,7 +265,7 @@ class Background:
         return model
 
     async def _is_meant(self) -> bool:
-        """Tell whether the name still points to the present model; that of a model always does."""
+        """Return whether the name still points to the present model; a model's own always does."""
         return not self._is_alias or await self._aliases.again(self._name) is not None
 
     async def _opened(self) -> FollowedModel:

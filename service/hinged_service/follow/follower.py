@@ -17,7 +17,7 @@ from hinged import frames
 from hinged_service.client.events import Event, encode_event, present
 from hinged_service.errors import Conflict, Unavailable
 from hinged_service.follow.background import Background
-from hinged_service.follow.followed import SharedReplica, as_sent, made_of
+from hinged_service.follow.read_only_model import SharedReplica, as_sent, made_of
 from hinged_service.model.inspection import explain_event
 from hinged_service.model.predictor import label_text
 from hinged_service.settings import Settings
@@ -66,7 +66,7 @@ class _Answers(base.Classifier):
             turn = replica.turn
             try:
                 score = replica.score(x)
-            except Exception:  # noqa: BLE001 - the way below tells why
+            except Exception:  # noqa: BLE001 - the way below raises why
                 score = 0.0
             if turn is not None and replica.turn is turn:
                 if score > 0.0:
@@ -79,7 +79,7 @@ class _Answers(base.Classifier):
             return replica.label(x)
 
     def predict_proba_one(self, x: Mapping[Any, Any], **kwargs: Any) -> dict[Any, float]:
-        """Return a number per label, in sum 1; `{}` while no class is known.
+        """Return a number per label, in sum 1; `{}` while no class was seen.
 
         Errors are those of `predict_one`.
         """
@@ -114,9 +114,9 @@ class _Answers(base.Classifier):
         replica = self._replica()
         with replica.lock:
             state = replica.state
-            given = x if state.pipeline is None else as_sent(state, x)
+            features = x if state.pipeline is None else as_sent(state, x)
             label = None if y is None else label_text(y)
-            found = explain_event(state, given, label)
+            found = explain_event(state, features, label)
         if found is None:
             raise Conflict("The score of this learner is not a sum over features.")
         return {**found["features"], hinged.INTERCEPT: found["intercept"]}
@@ -132,7 +132,7 @@ class _Answers(base.Classifier):
 
     @property
     def position(self) -> str:
-        """The last entry of the log that is in the model, as the service tells positions."""
+        """The last entry of the log that is in the model, as the service returns positions."""
         return str(self._replica().position)
 
     @property
@@ -149,7 +149,7 @@ class _Answers(base.Classifier):
 
     @property
     def status(self) -> Literal["live", "stale", "set_aside", "gone"]:
-        """Tell whether the model follows its log.
+        """Return whether the model follows its log.
 
         `live`: within the age allowed. `stale`: Redis does not answer, or the log is longer than
         could be read; `set_aside`: the log is damaged, or folded by another version; in both the

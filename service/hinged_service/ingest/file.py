@@ -52,7 +52,7 @@ async def bring_files(
     reporter.total_bytes = None if None in sizes else sum(size or 0 for size in sizes)
     before = 0
     for source in sources:
-        reporter.say(f"{source.name}: {source.describe()}")
+        reporter.write_line(f"{source.name}: {source.describe()}")
         try:
             await _bring(source, restart, feeder, reporter, before)
         except FileError as error:
@@ -71,7 +71,7 @@ async def _bring(
     records, dead = tally.records, tally.dead
     name, offset = await _place(source, restart, feeder)
     if offset:
-        reporter.say(f"{source.name}: continues after its first {int(offset):,} records.")
+        reporter.write_line(f"{source.name}: continues after its first {int(offset):,} records.")
     end = await _bring_from(name, offset, source, feeder, reporter, before)
     others = int(end or 0) - (tally.records - records)
     if others > 0:
@@ -104,7 +104,7 @@ async def _bring_from(
             if taken.fault is not None:
                 raise taken.fault
             return offset
-        reporter.say(f"{source.name}: another run brought it up to record {offset or 0}.")
+        reporter.write_line(f"{source.name}: another run brought it up to record {offset or 0}.")
 
 
 async def _place(source: Source, restart: bool, feeder: Feeder) -> tuple[str, str]:

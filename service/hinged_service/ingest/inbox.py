@@ -92,7 +92,7 @@ class Inboxes:
             except ServiceError:  # Redis is away
                 pause_s = min(2 * pause_s, max(_LONGEST_PAUSE_S, self._poll_s))
             except Exception as error:  # noqa: BLE001 - logged there; the next look may go well
-                self._tell("inboxes", "the inboxes cannot be read", error, exc_info=True)
+                self._log_reason("inboxes", "the inboxes cannot be read", error, exc_info=True)
                 pause_s = max(_ASIDE_S, self._poll_s)
             else:
                 self._changes.leave("inboxes", logger, "the inboxes are read again")
@@ -143,13 +143,17 @@ class Inboxes:
         except ServiceError:
             wait_s = _SHORT_S
         except Exception as error:  # noqa: BLE001 - logged there; the next look may go well
-            known = isinstance(error, DamagedState)
-            self._tell(("inbox", stream), f"the inbox of {stream}", error, exc_info=not known)
+            expected = isinstance(error, DamagedState)
+            self._log_reason(
+                ("inbox", stream), f"the inbox of {stream}", error, exc_info=not expected
+            )
             wait_s = _ASIDE_S
         if wait_s:
             self._not_before_s[stream] = self._loop.time() + wait_s
 
-    def _tell(self, key: Hashable, what: str, error: Exception, exc_info: bool = False) -> None:
+    def _log_reason(
+        self, key: Hashable, what: str, error: Exception, exc_info: bool = False
+    ) -> None:
         """Log once the reason why records stay in an inbox."""
         why = type(error).__name__ if exc_info else error
         self._changes.enter(
@@ -188,7 +192,7 @@ class Inboxes:
                 why = error
             except (SetAside, Unavailable) as error:
                 if not isinstance(why, Unavailable):
-                    why = error  # what may end soon is told rather than what will not
+                    why = error  # what may end soon is reported rather than what will not
             else:
                 return model
         raise why
@@ -198,7 +202,7 @@ class Inboxes:
         found = []
         for name, entry in self._models.get(stream, {}).items():
             if name != writer.name:
-                with contextlib.suppress(ServiceError):  # its pipeline is not known here
+                with contextlib.suppress(ServiceError):  # its pipeline cannot be made here
                     found.append(await asyncio.to_thread(ModelState, entry.fold))  # may import
         return found
 

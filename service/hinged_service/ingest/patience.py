@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from hinged_service.ingest.target import Failed
 
-__all__ = ["Patience", "shown_address"]
+__all__ = ["Patience", "public_address"]
 
 
 class Patience:
@@ -40,7 +40,7 @@ class Patience:
         self._since_s = None
 
 
-def shown_address(url: str) -> str:
+def public_address(url: str) -> str:
     """Return an address without user, password and parameters."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"

@@ -25,7 +25,7 @@ _BEGIN = b'{"position": "'
 class PredictionFile(Output):
     """A file of NDJSON that grows, and that one run at a time writes.
 
-    A line that a kill has cut off is taken away. The last line tells which predictions are there.
+    A line that a kill has cut off is taken away. The last line decides which predictions are there.
     """
 
     def __init__(self, path: str) -> None:

@@ -1,7 +1,7 @@
 """Predictions of the events that a source brings, written where others read them.
 
 Each is the model's answer just before it learned the event. A batch is appended with a note of its
-events, its predictions are written, the note goes. After a kill in between, the note tells
+events, its predictions are written, the note goes. After a kill in between, the note has
 the next reader of the source what to write again: from a checkpoint of before the batch, as the
 answers are no part of the state. An output that has a prediction already does not take it twice.
 """
@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from hinged_service.engine.live_model import LiveModel, SourceAppendResult
-from hinged_service.engine.told_answers import Answers
+from hinged_service.engine.prior_answers import Answers
 from hinged_service.errors import ModelGone
 from hinged_service.ingest.records import Batch
 from hinged_service.model.predictor import Label, label_text
@@ -47,7 +47,7 @@ class Predicted(NamedTuple):
     offset
         The place of the event in its source.
     label, score, probability
-        The answer: label, its score and probability; no label while no class is known.
+        The answer: label, its score and probability; no label while no class was seen.
 
     """
 
@@ -67,20 +67,20 @@ class Predicted(NamedTuple):
 
     def json(self) -> str:
         """Return it as a JSON object."""
-        given = self._asdict() | {"event": self.order[2]}
-        del given["order"]
-        return json.dumps(given, ensure_ascii=False)
+        document = self._asdict() | {"event": self.order[2]}
+        del document["order"]
+        return json.dumps(document, ensure_ascii=False)
 
 
 class Output(ABC):
     """The place where predictions are written; `Unavailable` if it does not answer."""
 
     name = "The output of the predictions"
-    """The subject of a sentence that says that it does not."""
+    """The subject of the message that it does not."""
 
     @abstractmethod
     async def put(self, rows: Sequence[Predicted]) -> None:
-        """Write predictions in order: none twice, if it can tell."""
+        """Write predictions in order: none twice, if it can find those that are there."""
 
     async def aclose(self) -> None:  # noqa: B027 - nothing to close, usually
         """End."""
@@ -107,15 +107,15 @@ class Predictions:
         self._ready: dict[str, tuple[str, Sequence[Predicted]]] = {}
 
     async def begin(self, model: LiveModel, source: str) -> None:
-        """Be ready for a batch of a source: write what a killed reader left, hear the answers."""
+        """Prepare for a batch of a source: write what a killed reader left, record the answers."""
         since = self._since.get(source)
         if since is None or since[0] != model.entry.uid:
             await self.recover(model, source)
             await self._keep_base(model, source)
             while len(self._since) > MOST_BASES:  # those of files that are done
-                await model.told.drop_bases(_stem(oldest := next(iter(self._since))))
+                await model.prior_answers.drop_bases(_stem(oldest := next(iter(self._since))))
                 del self._since[oldest]
-        model.told.listen(await model.at_rest())
+        model.prior_answers.record(await model.at_rest())
 
     def note(self, batch: Batch) -> str:
         """Return what to note with a batch."""
@@ -133,7 +133,7 @@ class Predictions:
             return
         at = fed.learned.position
         if self._ready.get(source, ("", ()))[0] != at.id:
-            answers = model.told.heard(at.id)
+            answers = model.prior_answers.take(at.id)
             kinds = set(map(type, fed.learned.outcomes))
             if not answers and (Rejection not in kinds or kinds - {Rejection, type(None)}):
                 # all had counted before, or this entry was not folded here
@@ -146,20 +146,20 @@ class Predictions:
         events, size = events + len(batch.events), size + len(batch.payload)
         self._since[source] = uid, events, size
         if events >= _BASE_EVENTS or size >= _BASE_BYTES:
-            with contextlib.suppress(ModelGone):  # the next batch tells
+            with contextlib.suppress(ModelGone):  # the next batch reports it
                 await self._keep_base(model, source)
 
     async def recover(self, model: LiveModel, source: str) -> None:
         """Write the predictions of the batch of a source that is noted, if any is."""
-        note = await model.told.noted(source)
+        note = await model.prior_answers.noted(source)
         if note is None:
             return
         at = note.position
         if self._ready.get(source, ("", ()))[0] != at.id:
             pairs = json.loads(note.text)
-            answers: Answers | None = model.told.heard(at.id)
+            answers: Answers | None = model.prior_answers.take(at.id)
             if not answers:
-                answers = await model.told.again(note, _stem(source))
+                answers = await model.prior_answers.again(note, _stem(source))
             if answers is None:
                 self.lost += len(pairs)
             self._ready[source] = at.id, _rows(at, pairs, answers or {})
@@ -169,19 +169,19 @@ class Predictions:
         """Drop what was kept in case of a kill, where everything is written; close the output."""
         await self.output.aclose()
         for source in self._since:
-            if await model.told.noted(source) is None:
-                await model.told.drop_bases(_stem(source))
+            if await model.prior_answers.noted(source) is None:
+                await model.prior_answers.drop_bases(_stem(source))
 
     async def _write(self, model: LiveModel, source: str, at: Position) -> None:
         _, rows = self._ready[source]
         if rows:
             await self.output.put(rows)
-        await model.told.written(source, at.id)
+        await model.prior_answers.written(source, at.id)
         if self._ready.pop(source, None) is not None:
             self.written += len(rows)
 
     async def _keep_base(self, model: LiveModel, source: str) -> None:
-        await model.told.keep_base(_stem(source))
+        await model.prior_answers.keep_base(_stem(source))
         self._since[source] = model.entry.uid, 0, 0
 
 

@@ -1,4 +1,4 @@
-"""Telling how far an ingestion is: a bar on a terminal, lines elsewhere, a summary at the end."""
+"""Progress of an ingestion: a bar on a terminal, lines elsewhere, a summary at the end."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Reporter:
     Attributes
     ----------
     total_bytes
-        The amount to read; `None` if it is not known.
+        The amount to read; `None` if there is no size.
     noted
         Further counts of the source, for the summary.
     """
@@ -47,11 +47,11 @@ class Reporter:
             self._progress = Progress(
                 TextColumn("{task.description}"),
                 BarColumn(bar_width=20),
-                TextColumn("{task.fields[said]}"),
+                TextColumn("{task.fields[text]}"),
                 console=self._console,
             )
             self._progress.start()
-            self._progress.add_task("learning", total=None, said="")
+            self._progress.add_task("learning", total=None, text="")
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -59,7 +59,7 @@ class Reporter:
             self._show(self.total_bytes)
             self._progress.stop()
 
-    def say(self, line: str) -> None:
+    def write_line(self, line: str) -> None:
         """Print a line for people."""
         self._console.print(line, markup=False, highlight=False, soft_wrap=True)
 
@@ -73,16 +73,16 @@ class Reporter:
             self._show(done_bytes)
         else:
             if self._next_s:
-                self.say(
-                    f"{self._share(done_bytes)}{self._tally.records:,} records; {self._said()}"
+                self.write_line(
+                    f"{self._share(done_bytes)}{self._tally.records:,} records; {self._speed()}"
                 )
             self._next_s = now_s + _LINE_EVERY_S
 
     def _show(self, done_bytes: int | None) -> None:
         if self._progress is not None:
             task = self._progress.task_ids[0]
-            said = self._share(done_bytes) + self._said()
-            self._progress.update(task, total=self.total_bytes, completed=done_bytes, said=said)
+            text = self._share(done_bytes) + self._speed()
+            self._progress.update(task, total=self.total_bytes, completed=done_bytes, text=text)
 
     def _share(self, done_bytes: int | None) -> str:
         if not done_bytes or not self.total_bytes:
@@ -91,22 +91,22 @@ class Reporter:
         left_s = (time.monotonic() - self._began_s) * (1 - share) / share
         return f"{share:.0%}, about {left_s:,.0f} s left, "
 
-    def _said(self) -> str:
+    def _speed(self) -> str:
         accuracy = self._tally.accuracy
-        shown = "" if accuracy is None else f", accuracy {accuracy:.2%}"
+        share = "" if accuracy is None else f", accuracy {accuracy:.2%}"
         dead = f", {self._tally.dead} bad" if self._tally.dead else ""
-        return f"{self._rate():,.0f}/s{shown}{dead}"
+        return f"{self._rate():,.0f}/s{share}{dead}"
 
     def _rate(self) -> float:
         return self._tally.records / max(time.monotonic() - self._began_s, 1e-6)
 
     def losses(self, allowed: Allowance) -> None:
-        """Say aloud how many records were not learned, and whether that is allowed."""
+        """Write how many records were not learned, and whether that is allowed."""
         bad, total = self._tally.bad, self._tally.total
         if not bad:
             return
         verdict = "as" if allowed.covers(bad, total) else "MORE than"
-        self.say(
+        self.write_line(
             f"NOT LEARNED: {bad:,} of {total:,} records, {verdict} --max-bad {allowed.text} "
             "allows. Where and why: XRANGE hinged:{S}:dead - +, S being the model's stream."
         )
@@ -124,10 +124,10 @@ class Reporter:
             text = json.dumps({"model": model, "state": state} | found | self.noted | more)
         else:
             parts = [
-                f"{model}: {state}, {tally.records:,} records in {seconds:.1f} s, {self._said()}"
+                f"{model}: {state}, {tally.records:,} records in {seconds:.1f} s, {self._speed()}"
             ]
             parts += [f"{tally.bad:,} NOT LEARNED"] if tally.bad else []
-            told = (
+            counts = (
                 (tally.duplicates, "counted before"),
                 (tally.early, "labels that wait for their prediction"),
                 (tally.rejected, "logged but not taken by the model"),
@@ -137,7 +137,7 @@ class Reporter:
                 (tally.earlier, "taken by earlier runs"),
                 (tally.earlier_dead, "bad in earlier runs"),
             )
-            parts += [f"{number:,} {what}" for number, what in told if number]
+            parts += [f"{number:,} {what}" for number, what in counts if number]
             parts += [f"{n:,} {_NOTED.get(what, what)}" for what, n in self.noted.items() if n]
             text = "; ".join(parts) + "."
         sys.stdout.write(text + "\n")

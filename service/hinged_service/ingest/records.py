@@ -21,7 +21,7 @@ from hinged_service.store.log_types import Door, Letter, Span
 from hinged_service.wire.decoding import parse_events
 from hinged_service.wire.encodings import without_marks
 from hinged_service.wire.events import Event, MixedEvent
-from hinged_service.wire.faults import DECODE_ERRORS, MAX_NAME, shown
+from hinged_service.wire.faults import DECODE_ERRORS, MAX_NAME, abbreviated
 
 __all__ = ["MAX_RECORD_BYTES", "Batch", "Fault", "Lot", "Raw", "gather", "labels_alone", "read"]
 
@@ -156,7 +156,7 @@ def _label(raw: Raw) -> Raw:
         try:
             body = msgspec.structs.asdict(_decode_parts(without_marks(body)))
         except DECODE_ERRORS:
-            return raw  # reading it tells what is wrong
+            return raw  # reading it raises what is wrong
     label = {part: body[part] for part in _LABEL if body.get(part) is not None}
     if label.setdefault("id", name) is None:
         return raw._replace(body=Fault("id", "is missing: it names the prediction of the label"))
@@ -168,7 +168,7 @@ def gather(
 ) -> Generator[None, None, Batch]:
     """Read records, in the source's order, for models on one stream; pause after some of them.
 
-    An event is what any of the models takes. The faults told are those of the first.
+    An event is what any of the models takes. The faults reported are those of the first.
     """
     found = []
     if isinstance(records, Lot):
@@ -320,7 +320,9 @@ def _named(event: Event, body: bytes, name: str) -> tuple[Event, bytes] | Fault:
         # The body is a valid object that is not empty: one more field; the last one counts.
         return event, body.rstrip()[:-1] + b',"id":' + _encode(name) + b"}"
     if event.id != name:
-        return Fault("id", f"is {shown(event.id)} within the event and {shown(name)} beside it")
+        return Fault(
+            "id", f"is {abbreviated(event.id)} within the event and {abbreviated(name)} beside it"
+        )
     return event, body
 
 

@@ -101,11 +101,11 @@ async def bring_stream(
                     await reader.forget_idle()
                     return {"lost": reader.lost}
                 if pause_s:
-                    reporter.say("The Redis of the source answers again.")
+                    reporter.write_line("The Redis of the source answers again.")
                 patience.answered()
                 pause_s = 0.0
             except NoGroup:
-                reporter.say("The group is missing: making it.")
+                reporter.write_line("The group is missing: making it.")
                 pause_s = await _create(reader, pause_s)
             except (SetAside, Unavailable) as error:
                 reader.portions.none_came()
@@ -160,7 +160,7 @@ async def _create(reader: _Reader, pause_s: float) -> float:
 def _pause(reporter: Reporter, error: Exception, pause_s: float) -> float:
     if not pause_s:
         detail = error.detail if isinstance(error, ServiceError) else "The group is missing."
-        reporter.say(f"Waiting: {detail}")
+        reporter.write_line(f"Waiting: {detail}")
     return min(2 * pause_s or 0.1, _LONGEST_PAUSE_S)
 
 
@@ -217,7 +217,7 @@ class _Reader:
         self.ready = True
 
     async def _pass_over(self, base: str) -> None:
-        """Tell of entries up to where reading begins, which the model never took."""
+        """Report entries up to where reading begins, which the model never took."""
         if not await self._stream.between("0-0", base, 1):
             return
         if self._rules.begin is None:
@@ -227,7 +227,7 @@ class _Reader:
                 "back, or others have read them. Give --from start to learn them, or --from group "
                 "to leave them out."
             )
-        self.reporter.say(f"Beginning behind {base}: entries up to there are not learned.")
+        self.reporter.write_line(f"Beginning behind {base}: entries up to there are not learned.")
 
     async def turn(self) -> bool:
         """Feed one batch, or wait; return whether the stream is at its end and that is all."""
@@ -240,12 +240,12 @@ class _Reader:
         block_ms = 1 if self._rules.drain else _BLOCK_MS
         entries = await self._feeder.stop.unless(stream.new(self.portions.count, block_ms))
         begin = EntryId.of(after)
-        known = [
+        before = [
             entry_id for entry_id, _ in takewhile(lambda e: EntryId.of(e[0]) <= begin, entries)
         ]
-        if known:  # learned before the group delivered them
-            await stream.done(known)
-            entries = entries[len(known) :]
+        if before:  # learned before the group delivered them
+            await stream.done(before)
+            entries = entries[len(before) :]
             if not entries:
                 return False
         if not entries:  # what was delivered once, but that the log lost in a failover
@@ -410,7 +410,7 @@ class _Reader:
             await self._stream.forget_idle(self._rules.claim_s)
 
     async def _check(self) -> None:
-        """Tell of entries trimmed away before they were read, and of a stream created again."""
+        """Report entries trimmed away before they were read, and of a stream created again."""
         now_s = time.monotonic()
         if now_s < self._check_s:
             return
@@ -422,10 +422,12 @@ class _Reader:
             self.lost += lag - length - self._unread
             self._feeder.tally.gone += lag - length - self._unread
             self._unread = lag - length
-            self.reporter.say(f"{self._unread} entries were trimmed away before they were read.")
+            self.reporter.write_line(
+                f"{self._unread} entries were trimmed away before they were read."
+            )
         if EntryId.of(last) < EntryId.of(self._after) and not self._warned:
             self._warned = True
-            self.reporter.say(
+            self.reporter.write_line(
                 f"The stream ends at {last}, before {self._after}, up to which it was learned: it "
                 "was created again. Entries up to there are not learned again; for them give it "
                 "another --source."

@@ -13,7 +13,7 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
 from hinged_service.errors import StartupError, Unavailable
-from hinged_service.ingest.patience import shown_address
+from hinged_service.ingest.patience import public_address
 from hinged_service.ingest.predictions import Output, Predicted
 from hinged_service.ingest.target import Failed
 from hinged_service.wire.position import EntryId
@@ -49,7 +49,7 @@ class GroupState(NamedTuple):
     last
         Id of the last entry that was delivered.
     lag
-        Number of entries that were not; `None` if the server cannot tell.
+        Number of entries that were not; `None` if the server cannot count them.
     length, newest
         Number of the stream's entries, id of the last one that it ever got.
     consumers
@@ -68,14 +68,14 @@ class ForeignStream:
     """One consumer of a group of a stream; ids are exclusive bounds.
 
     Every call raises `Unavailable` if the server does not answer or refuses, and `NoGroup` if
-    stream or group are missing. `address` is told to people.
+    stream or group are missing. `address` is for messages.
     """
 
     def __init__(self, url: str, key: str, group: str, consumer: str) -> None:
         self._redis = _client(url)
         self._redis.set_response_callback("XREADGROUP", _of_one_stream)
         self.consumer = consumer
-        self.address = shown_address(url)
+        self.address = public_address(url)
         self._key = key
         self._group = group
 
@@ -162,7 +162,7 @@ class ForeignStream:
         """Acknowledge entries, and return new ones if they are what comes after an id.
 
         One round trip for what `done`, `pending`, `new` and `between` take four for. If anything
-        else comes after that id none are returned; `pending` tells of them then.
+        else comes after that id none are returned; `pending` has them then.
         """
         key, group = self._key, self._group
         async with _translated():
@@ -186,7 +186,7 @@ class PredictionStream(Output):
     """A stream of predictions, whose ids come from the log: it takes none of them twice."""
 
     def __init__(self, url: str, key: str) -> None:
-        self.name = f"The Redis of the predictions at {shown_address(url)}"
+        self.name = f"The Redis of the predictions at {public_address(url)}"
         self._redis = _client(url)
         self._key = key
 

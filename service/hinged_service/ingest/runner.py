@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from hinged_service.engine.lifecycle import ModelLifecycle
 from hinged_service.engine.registry import ModelRegistry
 from hinged_service.errors import ServiceError, StartupError
-from hinged_service.ingest.patience import shown_address
+from hinged_service.ingest.patience import public_address
 from hinged_service.ingest.progress import Reporter
 from hinged_service.ingest.signals import Stop, Stopped
 from hinged_service.ingest.target import BAD_USAGE, FAILED, UNSAVED, Failed, Target
@@ -22,9 +22,9 @@ from hinged_service.model.spec import ModelSpec
 from hinged_service.river_support import custom
 from hinged_service.server.memory import collect_rarely, keep_freed
 from hinged_service.settings import Settings
-from hinged_service.store.open import left_unsaved, opened
+from hinged_service.store.configured_redis import left_unsaved, opened
 from hinged_service.wire.encodings import other_encoding, without_marks
-from hinged_service.wire.strict import reason_of, setting_faults
+from hinged_service.wire.strict_model import reason_of, setting_faults
 
 __all__ = ["Bring", "run"]
 
@@ -44,8 +44,8 @@ def run(
 ) -> int:
     """Let a source bring its events until it ends, fails or is stopped.
 
-    `go_on` is said when it is stopped; `endless` if that is the way in which it ends. Servers that
-    do not answer are waited for `patience_s` seconds, without a limit if that is `None`.
+    `go_on` is written when it is stopped; `endless` if that is the way in which it ends. Servers
+    that do not answer are waited for `patience_s` seconds, without a limit if that is `None`.
 
     Returns
     -------
@@ -74,11 +74,11 @@ async def _run(
             async with opened(settings) as connection:
                 registry = ModelRegistry(connection, settings)
                 lifecycle = ModelLifecycle(registry, settings)
-                feeder = Feeder(registry, lifecycle, target.model, stop, reporter.say, tally)
+                feeder = Feeder(registry, lifecycle, target.model, stop, reporter.write_line, tally)
                 feeder.spec = spec
                 feeder.labels_only = target.labels_only
                 feeder.patience_s = patience_s
-                feeder.address = shown_address(settings.redis_url or "")
+                feeder.address = public_address(settings.redis_url or "")
                 try:
                     if spec is None:  # a model that is not made here must exist
                         await feeder.ready()
@@ -89,18 +89,18 @@ async def _run(
                     await registry.aclose()
         except Stopped:
             state, code = "stopped", 0 if endless else _SIGNAL + (stop.signal or 0)
-            reporter.say(go_on)
+            reporter.write_line(go_on)
         except Failed as error:
             code = error.code
-            reporter.say(str(error))
+            reporter.write_line(str(error))
         except (ServiceError, StartupError) as error:
-            reporter.say(str(error))
+            reporter.write_line(str(error))
     if feeder is not None and feeder.predictions is not None:
         more |= {"predicted": feeder.predictions.written, "unpredicted": feeder.predictions.lost}
         if feeder.predictions.lost:
-            reporter.say(
+            reporter.write_line(
                 f"NOT PREDICTED: {feeder.predictions.lost:,} events of a killed run are learned, "
-                "but no state is left from which their predictions could be told."
+                "but no state is left from which their predictions could be made."
             )
             state, code = ("incomplete", FAILED) if state == "done" else (state, code)
     if state == "done" and not target.max_bad.covers(tally.bad, tally.total):
@@ -135,8 +135,8 @@ def _spec(target: Target) -> ModelSpec | None:
 
 def _settings(target: Target) -> Settings:
     """Return the settings of the environment, overridden by the options."""
-    given: dict[str, Any] = {"redis_url": target.redis_url, "data_dir": target.data_dir}
+    named: dict[str, Any] = {"redis_url": target.redis_url, "data_dir": target.data_dir}
     try:
-        return Settings(**{name: value for name, value in given.items() if value is not None})
+        return Settings(**{name: value for name, value in named.items() if value is not None})
     except ValidationError as error:
         raise Failed("\n".join(setting_faults(error)), BAD_USAGE) from None

@@ -36,7 +36,7 @@ class Allowance:
         return cls(text, None, share)
 
     def covers(self, bad: int, records: int) -> bool:
-        """Tell whether `bad` among all `records` are allowed."""
+        """Return whether `bad` among all `records` are allowed."""
         return bad <= (self.share * records if self.count is None else self.count)
 
 
@@ -46,7 +46,7 @@ class Target:
 
     If there is none, it is made: by the spec in the file `create`, or with the type `learner`. With
     `labels_only` the records are labels of its predictions. The predictions of their events go to
-    `predict_to`, if that is given.
+    `predict_to`, if that is set.
     """
 
     model: str
@@ -61,7 +61,7 @@ class Target:
 
 
 class Failed(Exception):
-    """The source cannot go on; the message says why and what to do, `code` is the exit code."""
+    """The source cannot go on; the message states why and what to do, `code` is the exit code."""
 
     def __init__(self, message: str, code: int = FAILED) -> None:
         super().__init__(message)

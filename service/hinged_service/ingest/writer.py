@@ -40,7 +40,7 @@ class Tally:
     records
         Records taken: the offset is past them.
     learned, judged, mistakes
-        Events learned with a known outcome; those of weight above 0 with a prediction; how many of
+        Events learned with an outcome; those of weight above 0 with a prediction; how many of
         these were wrong.
     duplicates
         Events whose id had counted before.
@@ -167,17 +167,17 @@ class Feeder:
     """A patient writer of sources into one model, of that name or alias.
 
     All that needs the model raises `NotFound` or `SetAside` if there is none or it cannot be used
-    here, and `Stopped` if the user wants an end. `say` takes a line for people when Redis goes and
-    comes.
+    here, and `Stopped` if the user wants an end. `write_line` takes a line for people when Redis
+    goes and comes.
 
     Attributes
     ----------
     spec
-        Of the model to make if there is none, when the source is known to be readable.
+        Of the model to make if there is none, once the source was found readable.
     patience_s
         How long a server may be away before the source ends with `Failed`; `None`: no limit.
     address
-        Of the Redis of the models, as told to people.
+        Of the Redis of the models, for messages.
     door
         The kind of source that is fed.
     labels_only
@@ -199,18 +199,18 @@ class Feeder:
         lifecycle: ModelLifecycle,
         model: str,
         stop: Stop,
-        say: Callable[[str], None],
+        write_line: Callable[[str], None],
         tally: Tally,
     ) -> None:
         self.tally = tally
         self.stop = stop
-        self.say = say
+        self.write_line = write_line
         self._registry = registry
         self._lifecycle = lifecycle
         self._model = model
 
     async def prepare(self, spec: ModelSpec | None) -> None:
-        """See to it that the model is there, made from `spec` if that is given.
+        """See to it that the model is there, made from `spec` if that is passed.
 
         A `Conflict` if there is one of that name with another spec.
         """
@@ -312,12 +312,14 @@ class Feeder:
                 patience.failed(error.detail)
 
         return await self.stop.retry(
-            step, (ModelGone, Unavailable), failed, lambda: self.say("Going on.")
+            step, (ModelGone, Unavailable), failed, lambda: self.write_line("Going on.")
         )
 
     def _failed(self, error: Exception, first: bool) -> None:
-        if isinstance(error, ModelGone):  # deleted; if created again it is found, else that is told
+        if isinstance(
+            error, ModelGone
+        ):  # deleted; if created again it is found, else that is raised
             if (live_model := self._registry.live(self._model)) is not None:
                 self._registry.forget(self._model, live_model)
         elif first and isinstance(error, Unavailable):
-            self.say(f"Waiting: {error}")
+            self.write_line(f"Waiting: {error}")

@@ -1,7 +1,7 @@
 """The bound certificate: a window of a model's past, folded again, against its theorem.
 
 Nothing is kept for it while a model learns. The window begins where the model's
-state is known, its end must be the live model bit for bit, and what the learner
+state is stored, its end must be the live model bit for bit, and what the learner
 was taught in between is set against the bounds of `hinged.bounds`.
 """
 
@@ -86,7 +86,7 @@ class Certificate(NamedTuple):
 
 @dataclass(slots=True)
 class _Segment:
-    """Consecutive events after a known state."""
+    """Consecutive events after a stored state."""
 
     position: Position
     start: Covered
@@ -181,7 +181,7 @@ def _copy(spec: ModelSpec, state: ModelState) -> Covered:
 
 
 def _fingerprint(state: ModelState) -> tuple[Any, ...]:
-    """Return what tells two states of a model apart."""
+    """Return what distinguishes two states of a model."""
     scalars: dict[str, Any] = state.learner.get_state()["scalars"]
     return state.events, state.mistakes, state.rejected, dict(scalars)
 
@@ -261,7 +261,7 @@ async def _fold_again(
     end: Position,
     deadline_s: float,
 ) -> _Recorder | None:
-    """Fold from a known state to a position; `None` if the log does not lead there from it."""
+    """Fold from a stored state to a position; `None` if the log does not lead there from it."""
     entry = live_model.entry
     try:
         loaded = await load()

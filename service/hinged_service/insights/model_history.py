@@ -21,10 +21,10 @@ async def history_of(live_model: LiveModel) -> ModelHistory:
     if state.events > (points[-1].events if points else 0):
         points.append(now)
     turns = tuple(HistoryTurn(*turn) for turn in state.history.marks)
-    return ModelHistory(str(live_model.position), tuple(_shown(points)), turns)
+    return ModelHistory(str(live_model.position), tuple(_points_of(points)), turns)
 
 
-def _shown(points: Sequence[Point]) -> Iterator[HistoryPoint]:
+def _points_of(points: Sequence[Point]) -> Iterator[HistoryPoint]:
     rates = _rates(points)
     before = start = 0
     for i, point in enumerate(points):

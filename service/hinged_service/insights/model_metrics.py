@@ -84,11 +84,11 @@ class Scraping:
 
     def _page(self) -> WorkerReport:
         registry = self._registry
-        known, self._rows = self._rows, {}
-        for live_model in self._told():
+        before, self._rows = self._rows, {}
+        for live_model in self._reported():
             uid, lost = live_model.entry.uid, registry.connection.lost
-            row = known.get(uid) if live_model.away else _row(live_model, lost)
-            if row is not None:  # while long work has the state: what was told last
+            row = before.get(uid) if live_model.away else _row(live_model, lost)
+            if row is not None:  # while long work has the state: the last report
                 self._rows[uid] = row
         rows = list(self._rows.values())
         labels, disk = dict(self._labels), _disk(registry.connection.disk)
@@ -103,13 +103,13 @@ class Scraping:
             if time.monotonic() - self._asked_at_s < age_s:
                 return
             by_stream: dict[str, list[LiveModel]] = {}
-            for live_model in self._told():
+            for live_model in self._reported():
                 by_stream.setdefault(live_model.entry.stream, []).append(live_model)
-            uids = {live_model.entry.uid for live_model in self._told()}
-            self._labels = {s: told for s, told in self._labels.items() if s in by_stream}
+            uids = {live_model.entry.uid for live_model in self._reported()}
+            self._labels = {s: one for s, one in self._labels.items() if s in by_stream}
             self._doors = {uid: doors for uid, doors in self._doors.items() if uid in uids}
             wanted = iter(by_stream.items())
-            with contextlib.suppress(TimeoutError, ServiceError):  # the last ones known will do
+            with contextlib.suppress(TimeoutError, ServiceError):  # the last ones read will do
                 async with asyncio.timeout(_PATIENCE_S):
                     await asyncio.gather(*(self._ask_each(wanted) for _ in range(_ASKED_AT_ONCE)))
             self._asked_at_s = time.monotonic()
@@ -120,7 +120,7 @@ class Scraping:
             try:
                 meta = await self._registry.connection.hgetall(models[0].keys.on.meta)
             except DamagedState:
-                continue  # it is told elsewhere; the other streams are as they were
+                continue  # it is logged elsewhere; the other streams are as they were
             for live_model in models:
                 self._doors[live_model.entry.uid] = door_counts_in(meta, live_model.entry.uid)
             if (found := pending_predictions.counts_in(meta)) is not None:
@@ -128,7 +128,7 @@ class Scraping:
                     at_s, found["waiting"], found["joined"], found["expired"], found["late"]
                 )
 
-    def _told(self) -> Iterator[LiveModel]:
+    def _reported(self) -> Iterator[LiveModel]:
         return itertools.islice(self._registry.recent(), self._observer.most_models)
 
 

@@ -93,14 +93,14 @@ class Overview:
         return list(await asyncio.gather(*map(asyncio.shield, tasks)))
 
     async def _glance(self, name: str, entry: IndexEntry) -> ModelSummary:
-        known = ModelSummary(name, entry.stream, entry.fold.learner.type)
+        summary = ModelSummary(name, entry.stream, entry.fold.learner.type)
         try:
             live_model = await self._registry.open(name)
             await live_model.freshness.refresh_if_stale()
             fold = await live_model.at_rest(GLANCE_S)
         except ServiceError as error:
-            return known._replace(problem=error.detail)
-        return known._replace(
+            return summary._replace(problem=error.detail)
+        return summary._replace(
             at_ms=live_model.position.order[0],
             events=fold.events,
             judged=fold.judged,

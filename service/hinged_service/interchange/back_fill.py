@@ -54,7 +54,7 @@ Spread = Callable[[Callable[[str], Part], Sequence[str]], Iterator[Part]]
 
 @dataclass
 class Total:
-    """Counts of one pass over all parts: the last one's tell how good the mixture was."""
+    """Counts of one pass over all parts: the last one's rate the mixture."""
 
     events: int = 0
     mistakes: int = 0
@@ -86,7 +86,7 @@ class BackFill:
 
 
 def back_fill(
-    past: BackFill, spread: Spread, tell: Callable[[int, Part], None]
+    past: BackFill, spread: Spread, on_part: Callable[[int, Part], None]
 ) -> tuple[hinged.BinaryLinearClassifier, Total]:
     """Learn a past, pass by pass.
 
@@ -96,7 +96,7 @@ def back_fill(
         The past.
     spread
         The engine.
-    tell
+    on_part
         Called with the number of the pass, from 0, and each part that is done.
 
     Returns
@@ -112,9 +112,9 @@ def back_fill(
     kinds: dict[str, Kind] = {}
     for source in open_sources(past.paths, past.options):  # all of them, before any is learned
         kinds |= {column: kind for column, kind in source.guesses().items() if kind is not None}
-    told = past.options.types
+    declared = past.options.types
     kinds = {c: k for c, k in kinds.items() if c not in (past.options.label, past.options.weight)}
-    options = replace(past.options, types={**kinds, **told}, elsewhere=True)
+    options = replace(past.options, types={**kinds, **declared}, elsewhere=True)
     learner = ModelState(past.spec).learner
     assert isinstance(learner, hinged.BinaryLinearClassifier)  # noqa: S101 - as all of MIXED are
     total = Total()
@@ -130,7 +130,7 @@ def back_fill(
             total.mistakes += part.learner.accounting.mistakes
             total.bad += part.bad
             total.why = total.why or part.why
-            tell(number, part)
+            on_part(number, part)
         # in the order of the files, so that the sums do not depend on which comes first
         learner = hinged.mix([done[path].learner for path in past.paths])
     return learner, total

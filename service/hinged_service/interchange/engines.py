@@ -16,7 +16,7 @@ __all__ = ["EngineFailed", "engine"]
 
 
 class EngineFailed(Exception):
-    """The engine is not installed, or lost a worker; the message says what to do."""
+    """The engine is not installed, or lost a worker; the message states what to do."""
 
 
 @contextmanager

@@ -19,7 +19,7 @@ _ELSE = "The formats json and river take every model."
 
 
 class NotExportable(Exception):
-    """A model that has no such form; the message says why, and what to export instead."""
+    """A model that has no such form; the message states why, and what to export instead."""
 
 
 @dataclass(frozen=True)
@@ -111,10 +111,10 @@ def _stages(spec: ModelSpec, state: ModelState, names: list[str]) -> list[list[S
     """Return the scalings of each stage that changes anything."""
     if state.pipeline is None:
         return []
-    for number, (step, known) in enumerate(
+    for number, (step, records) in enumerate(
         zip(spec.steps, state.pipeline.scalings(""), strict=True), start=1
     ):
-        if known is None:
+        if records is None:
             raise NotExportable(
                 f"The stage {number} of the pipeline, {step.type}, does not scale numbers. {_ELSE}"
             )

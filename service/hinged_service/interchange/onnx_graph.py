@@ -36,8 +36,8 @@ def as_onnx(model: LinearModel) -> bytes:
         constants.append(numpy_helper.from_array(np.asarray(value), name))
         return name
 
-    def add(operator: str, out: str, *given: str, **attributes: Any) -> str:  # noqa: ANN401
-        nodes.append(helper.make_node(operator, list(given), [out], **attributes))
+    def add(operator: str, out: str, *inputs: str, **attributes: Any) -> str:  # noqa: ANN401
+        nodes.append(helper.make_node(operator, list(inputs), [out], **attributes))
         return out
 
     value = "x"

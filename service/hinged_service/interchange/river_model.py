@@ -42,7 +42,7 @@ class ExportedModel(base.Classifier):
         return self._state.multiclass
 
     def predict_one(self, x: dict[Hashable, Any], **kwargs: object) -> Label | None:
-        """Return the label of an event; `None` while no class is known."""
+        """Return the label of an event; `None` while no class was seen."""
         return self._state.predict(_numbers(x), 0).y
 
     def score_one(self, x: dict[Hashable, Any]) -> float:

@@ -21,7 +21,7 @@ from hinged_service.interchange.river_model import ExportedModel
 from hinged_service.model.spec import ModelSpec
 from hinged_service.model.state import ModelState
 from hinged_service.model.state_codec import restore_state, state_scalars
-from hinged_service.wire.strict import reason_of
+from hinged_service.wire.strict_model import reason_of
 
 __all__ = ["NotImportable", "Origin", "document_from", "document_of_learner"]
 
@@ -47,7 +47,7 @@ _TAKE_A_START = sorted(set(_LEARNERS.values()))
 
 
 class NotImportable(Exception):
-    """A file without a model that can be taken over; the message says why."""
+    """A file without a model that can be taken over; the message has the reason."""
 
 
 @dataclass
@@ -240,30 +240,30 @@ def _document(
 ) -> bytes:
     rule = learner or {"type": _LEARNERS.get(trained.kind)}
     if rule["type"] not in _TAKE_A_START:
-        known = ", ".join(_TAKE_A_START)
+        rules = ", ".join(_TAKE_A_START)
         raise NotImportable(
-            f"Choose the rule that learns on from {trained.kind} with --learner: {known}."
+            f"Choose the rule that learns on from {trained.kind} with --learner: {rules}."
         )
     many = len(trained.rows) > 1 or (trained.labels is not None and len(trained.labels) > 2)
     if many and labels:
         raise NotImportable(
             "The labels of several classes are those of the file: leave out --label."
         )
-    known_labels = labels or trained.labels
-    given: dict[str, Any] = {"learner": rule, "pipeline": [step for step, _ in trained.steps]}
+    all_labels = labels or trained.labels
+    document: dict[str, Any] = {"learner": rule, "pipeline": [step for step, _ in trained.steps]}
     if many:
-        given["learner"] = {"type": "one_vs_rest", "learner": rule}
-        if not isinstance((known_labels or [""])[0], str):
-            given["labels"] = "integers"
-    elif known_labels not in (None, [False, True]):
-        given["labels"] = known_labels
+        document["learner"] = {"type": "one_vs_rest", "learner": rule}
+        if not isinstance((all_labels or [""])[0], str):
+            document["labels"] = "integers"
+    elif all_labels not in (None, [False, True]):
+        document["labels"] = all_labels
     try:
-        spec = ModelSpec.model_validate_json(json.dumps(given))
+        spec = ModelSpec.model_validate_json(json.dumps(document))
         state = ModelState(spec)
         rows = [{n: w for n, w in row.items() if w} for row in trained.rows]
-        scalars, vectors = _start(state, rows, trained.intercepts, known_labels if many else None)
+        scalars, vectors = _start(state, rows, trained.intercepts, all_labels if many else None)
         if trained.steps:
-            stages = [[step["type"], 0, known] for step, known in trained.steps]
+            stages = [[step["type"], 0, records] for step, records in trained.steps]
             scalars["pipeline"]["stages"] = stages
         restore_state(state, scalars, vectors)
     except ValidationError as error:
@@ -295,7 +295,7 @@ def _start(
     saved["classes"], saved["members"] = labels, [type(rule).__name__] * len(labels)
     found: dict[str, dict[Any, float]] = {}
     for i, (row, intercept) in enumerate(zip(rows, intercepts, strict=True)):
-        given = fresh["scalars"] | {"intercept": intercept}
-        saved["scalars"] |= {f"{i}/{part}": value for part, value in given.items()}
+        member = fresh["scalars"] | {"intercept": intercept}
+        saved["scalars"] |= {f"{i}/{part}": value for part, value in member.items()}
         found |= {f"{i}/{part}": {} for part in fresh["vectors"]} | {f"{i}/weights": row}
     return scalars, found

@@ -63,7 +63,7 @@ class ByteBudget:
 
     def most_bytes(self, x: Features) -> float:
         """Return what learning an event stores at most, if all of its names are new."""
-        if isinstance(self._learner, RiverMulticlass):  # a new class has all names that are known
+        if isinstance(self._learner, RiverMulticlass):  # a new class has all names seen so far
             return math.inf
         names = len(x) * _NAME_BYTES
         if self._pipeline is not None and self._pipeline.added is None:
@@ -98,8 +98,8 @@ class ByteBudget:
             ),
         )
         if not (self._multiclass or self._pipeline):
-            given = (event.x for event in events if not is_label(event))
-            names = dict.fromkeys(itertools.chain.from_iterable(given), 0.0)
+            features = (event.x for event in events if not is_label(event))
+            names = dict.fromkeys(itertools.chain.from_iterable(features), 0.0)
             if learner.growth_bytes(names, True) <= free:
                 return
         taken: dict[object, set[str]] = {}

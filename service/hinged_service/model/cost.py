@@ -39,7 +39,7 @@ from hinged_service.river_support.learners.specs import (
     OneVsOneClassifierSpec,
     OneVsRestClassifierSpec,
 )
-from hinged_service.wire.strict import StrictModel
+from hinged_service.wire.strict_model import StrictModel
 
 __all__ = ["EVENT_BYTES", "Cost", "Factor", "Limits", "cost_of", "limits_of"]
 
@@ -90,7 +90,7 @@ class Cost(NamedTuple):
 
 
 def cost_of(spec: ModelSpec) -> Cost:
-    """Return the estimated cost of an event of a model; that of a custom one is not known."""
+    """Return the estimated cost of an event of a model; that of a custom one is a guess."""
     if isinstance(spec.learner, CustomSpec):
         return Cost(_UNKNOWN_MS, [])
     factors: list[Factor] = []
@@ -107,8 +107,8 @@ def cost_of(spec: ModelSpec) -> Cost:
         factors.append(
             Factor("drift.detector.window_size", size / 100, f"has {size} events looked through")
         )
-    telling = sorted((f for f in factors if f.times > 1.0), key=lambda f: -f.times)
-    return Cost(us / 1000, telling)
+    slow = sorted((f for f in factors if f.times > 1.0), key=lambda f: -f.times)
+    return Cost(us / 1000, slow)
 
 
 class Limits(NamedTuple):

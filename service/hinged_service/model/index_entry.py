@@ -11,7 +11,7 @@ import msgspec
 
 from hinged_service.model.spec import ModelSpec
 from hinged_service.model.start import NAME_PATTERN, Name
-from hinged_service.wire.strict import StrictModel
+from hinged_service.wire.strict_model import StrictModel
 
 __all__ = ["Alias", "IndexEntry"]
 

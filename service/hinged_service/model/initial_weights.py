@@ -1,4 +1,4 @@
-"""Initial weights in a spec: random, or given by name."""
+"""Initial weights in a spec: random, or by name."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class RandomWeightsSpec(RiverSpec):
 
 
 _FeatureName = Annotated[str, Field(max_length=MAX_NAME)]
-_GivenWeights = Annotated[dict[_FeatureName, Finite], Field(max_length=1_000)]
+_NamedWeights = Annotated[dict[_FeatureName, Finite], Field(max_length=1_000)]
 
 
 def _kind(value: object) -> str:
@@ -38,6 +38,6 @@ def _kind(value: object) -> str:
 
 
 InitialWeights = Annotated[
-    Annotated[RandomWeightsSpec, Tag("random")] | Annotated[_GivenWeights, Tag("given")],
+    Annotated[RandomWeightsSpec, Tag("random")] | Annotated[_NamedWeights, Tag("given")],
     Discriminator(_kind),
 ]

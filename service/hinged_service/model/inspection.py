@@ -22,7 +22,7 @@ __all__ = [
     "feature_count",
     "recent_accuracy",
     "rolling_accuracy",
-    "shown_weights",
+    "weights_of",
     "whole_accuracy",
 ]
 
@@ -91,7 +91,7 @@ def explain_event(
 
 
 class Account(TypedDict):
-    """The counts of a model, as its documents and its live feed tell them."""
+    """The counts of a model, as its documents and its live feed have them."""
 
     events: int
     judged: int
@@ -156,8 +156,8 @@ def feature_count(state: ModelState) -> int:
     return len({name for vector in weights for name in vector.view()})
 
 
-def shown_weights(state: ModelState, label: str | None) -> dict[str, Any] | None:
-    """Return copies of the weights that predict, as the service shows them.
+def weights_of(state: ModelState, label: str | None) -> dict[str, Any] | None:
+    """Return copies of the weights that predict, as the service returns them.
 
     Of a multiclass hedge they are those of the expert that is trusted most.
 

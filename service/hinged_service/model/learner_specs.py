@@ -20,9 +20,9 @@ from hinged_service.river_support.learners.parameters import (
     arguments,
     class_name,
 )
-from hinged_service.wire.strict import StrictModel
+from hinged_service.wire.strict_model import StrictModel
 
-__all__ = ["AutoSpec", "BinaryLearner", "OwnLearner", "given_names", "has_river_part"]
+__all__ = ["AutoSpec", "BinaryLearner", "OwnLearner", "has_river_part", "initial_names"]
 
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -62,7 +62,7 @@ class _Binary(StrictModel):
         return self
 
     @property
-    def given_names(self) -> int:
+    def initial_names(self) -> int:
         """The number of names that have an initial weight."""
         return len(self.initial_weights) if isinstance(self.initial_weights, dict) else 0
 
@@ -475,14 +475,14 @@ OwnLearner = (
 """The learners of `hinged`."""
 
 
-def given_names(spec: object) -> int:
+def initial_names(spec: object) -> int:
     """Return how many names have an initial weight: of the learner, or the most of its members."""
     members = [*(getattr(spec, "models", None) or ()), getattr(spec, "learner", None), spec]
-    return max(one.given_names if isinstance(one, _Binary) else 0 for one in members)
+    return max(one.initial_names if isinstance(one, _Binary) else 0 for one in members)
 
 
 def has_river_part(spec: StrictModel) -> bool:
-    """Tell whether a spec, or one of a model in it, has a part of River's, such as a schedule."""
+    """Return whether a spec, or one of a model in it, has a part of River's, such as a schedule."""
     for _, value in spec:
         for one in value if isinstance(value, (list, tuple)) else (value,):
             if isinstance(one, RiverSpec):

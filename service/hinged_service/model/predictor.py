@@ -27,7 +27,7 @@ from hinged_service.river_support.learners import (
     RiverBinary,
     RiverMulticlass,
 )
-from hinged_service.wire.faults import MAX_NAME, shown
+from hinged_service.wire.faults import MAX_NAME, abbreviated
 from hinged_service.wire.proba import USUAL
 
 __all__ = [
@@ -54,7 +54,7 @@ class Prediction(msgspec.Struct, gc=False):
     Parameters
     ----------
     y
-        The predicted label; `None` while no class is known.
+        The predicted label; `None` while no class was seen.
     score
         The score that decided it.
     proba
@@ -92,10 +92,10 @@ class Predictor(Protocol[Scores]):
         """Return what `target` returns for each of several."""
 
     def expected(self) -> str:
-        """Say which labels there are, for an error message."""
+        """Return the possible labels, as text for an error message."""
 
     def classes(self) -> list[Label]:
-        """Return the labels known so far, in a fixed order."""
+        """Return the labels seen so far, in a fixed order."""
 
     def admit(self, y: Label) -> None:
         """Raise `InvalidEvent` for a label that the learner has no room for."""
@@ -194,20 +194,20 @@ class BinaryPredictor:
         return list(map(self.target, ys))
 
     def expected(self) -> str:
-        """Say which labels there are, for an error message."""
+        """Return the possible labels, as text for an error message."""
         if self._types == (bool, int):
             return (
                 "must be true or false (or 1 or 0); the spec of a model with other labels names "
                 'both, the negative one first, as in "labels": [-1, 1]'
             )
-        return f"must be {shown(self._labels[0])} or {shown(self._labels[1])}"
+        return f"must be {abbreviated(self._labels[0])} or {abbreviated(self._labels[1])}"
 
     def classes(self) -> list[Label]:
         """Return the labels, the negative one first."""
         return list(self._labels)
 
     def admit(self, y: Label) -> None:
-        """Do nothing: both labels are known."""
+        """Do nothing: both labels are fixed."""
 
     def decide(self, x: Features) -> tuple[bool, float, object]:
         """Return the learner's label, its score, and what the probabilities come from."""
@@ -310,8 +310,8 @@ class MulticlassPredictor:
         """Return what softmax makes probabilities of."""
         if self._temperature is None:
             return scores
-        known = scores if self._linear else {y: _log(p) for y, p in scores.items()}
-        return self._temperature.log_shares(known)
+        logits = scores if self._linear else {y: _log(p) for y, p in scores.items()}
+        return self._temperature.log_shares(logits)
 
     def calibrate(self, y: Label, scores: dict[Any, float], w: float) -> None:
         """Let the temperature, if there is one, learn from the label of an event."""
@@ -334,11 +334,11 @@ class MulticlassPredictor:
 
     def _fits(self, y: object) -> bool:
         """Return whether `y` is of the type of the labels so far; any is if there are none."""
-        known = self._learner.classes
-        return type(y) is type(known[0]) if known else isinstance(y, (str, int))
+        classes = self._learner.classes
+        return type(y) is type(classes[0]) if classes else isinstance(y, (str, int))
 
     def expected(self) -> str:
-        """Say which labels there are, for an error message."""
+        """Return the possible labels, as text for an error message."""
         if self._allowed is not None:
             return f"must be one of the {len(self._allowed)} labels of the spec"
         if self._type is None:

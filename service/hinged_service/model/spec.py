@@ -24,13 +24,13 @@ import hinged
 from hinged_service.errors import Detail, Unprocessable
 from hinged_service.evaluation.drift import DriftSpec, Promote
 from hinged_service.evaluation.specs import MetricSpecs, check_metrics
-from hinged_service.model.learner_specs import AutoSpec, OwnLearner, given_names, has_river_part
+from hinged_service.model.learner_specs import AutoSpec, OwnLearner, has_river_part, initial_names
 from hinged_service.model.start import NAME_PATTERN, Exclude, Name, Start
 from hinged_service.pipelines import Steps
 from hinged_service.pipelines.auto_scaling import AutoScalerSpec
 from hinged_service.river_support.custom import CustomSpec
 from hinged_service.river_support.learners import Label, RiverLearner
-from hinged_service.wire.strict import StrictModel
+from hinged_service.wire.strict_model import StrictModel
 
 __all__ = ["CONFIGURABLE", "MAX_BYTES", "NAME_PATTERN", "ModelSpec"]
 
@@ -218,7 +218,7 @@ class ModelSpec(StrictModel):
     @field_validator("max_features")
     @classmethod
     def _with_room(cls, most: int, info: ValidationInfo) -> int:
-        if (names := given_names(info.data.get("learner"))) > most:
+        if (names := initial_names(info.data.get("learner"))) > most:
             raise ValueError(f"initial_weights has {names} names, which is more")
         return most
 
@@ -237,14 +237,14 @@ class ModelSpec(StrictModel):
         if label is None or learner is None or isinstance(learner, CustomSpec):
             return late
         if isinstance(labels, tuple):
-            known = any(type(label) is type(one) and label == one for one in labels)
+            possible = any(type(label) is type(one) and label == one for one in labels)
         elif isinstance(learner, AutoSpec):
-            known = True
+            possible = True
         elif hasattr(learner, "max_classes"):
-            known = type(label) is (str if labels is None else int)
+            possible = type(label) is (str if labels is None else int)
         else:
-            known = label in (0, 1)
-        if not known:
+            possible = label in (0, 1)
+        if not possible:
             raise ValueError("default_label must be one of the model's labels")
         return late
 
@@ -330,7 +330,7 @@ class ModelSpec(StrictModel):
         if self.exclude is not None:
             self.exclude.check_spans()
         if isinstance(self.learner, CustomSpec):
-            self.learner.check_known()
+            self.learner.check_served()
         if self.class_weight is not None:
             try:
                 self.learner.build(self.max_features).check_weight(0.5)
@@ -351,16 +351,16 @@ class ModelSpec(StrictModel):
         """
         if parameters:
             own = isinstance(self.learner, OwnLearner)
-            known = [n for n in CONFIGURABLE if own and n in type(self.learner).model_fields]
-            if not parameters.keys() <= set(known):
-                some = f"only {', '.join(known)}" if known else "no parameter"
+            changeable = [n for n in CONFIGURABLE if own and n in type(self.learner).model_fields]
+            if not parameters.keys() <= set(changeable):
+                some = f"only {', '.join(changeable)}" if changeable else "no parameter"
                 raise ValueError(f"{some} of this learner may change")
         if isinstance(self.learner, AutoSpec) and not self.multiclass:
             return self.learner.model_copy(update={"max_classes": 2})
         if not parameters:
             return self.learner
-        given = {**self.learner.model_dump(mode="json"), **parameters}
-        return type(self.learner).model_validate_json(json.dumps(given))
+        changed = {**self.learner.model_dump(mode="json"), **parameters}
+        return type(self.learner).model_validate_json(json.dumps(changed))
 
     @property
     def bytes_bound(self) -> int:
@@ -368,7 +368,7 @@ class ModelSpec(StrictModel):
         return MAX_BYTES if self.max_bytes is None else self.max_bytes
 
     def with_max_bytes(self, max_bytes: int | None) -> ModelSpec:
-        """Return the spec with its bytes bounded so, if it does not say."""
+        """Return the spec with that bound on its bytes, unless it has one."""
         return self.model_copy(update={"max_bytes": max_bytes}) if self.max_bytes is None else self
 
     def on(self, name: str) -> ModelSpec:
@@ -385,7 +385,7 @@ def _most_classes(learner: object, labels: _Listed) -> int | None:
 
 
 def same_spec(a: ModelSpec, b: ModelSpec) -> bool:
-    """Tell whether two specs describe the same model, types of labels included."""
+    """Return whether two specs describe the same model, types of labels included."""
     return _canonical(a) == _canonical(b)
 
 

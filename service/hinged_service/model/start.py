@@ -11,7 +11,7 @@ from hinged_service.errors import Detail, Unprocessable
 from hinged_service.wire.faults import MAX_DETAILS
 from hinged_service.wire.names import NAME_PATTERN
 from hinged_service.wire.position import EntryId, Position
-from hinged_service.wire.strict import StrictModel
+from hinged_service.wire.strict_model import StrictModel
 
 __all__ = ["NAME_PATTERN", "Exclude", "Exclusion", "Name", "Start", "StartFrom"]
 
@@ -96,7 +96,7 @@ Of a log that was trimmed the oldest entry only marks the place: its events are 
 
 
 class Exclusion:
-    """The events that a model leaves out, as `exclude` of its spec says."""
+    """The events that a model leaves out, as of `exclude` in its spec."""
 
     def __init__(self, exclude: Exclude) -> None:
         self._ids = frozenset(exclude.ids)
@@ -104,12 +104,12 @@ class Exclusion:
         self._spans += [((_ms(t.start), 0), (_ms(t.end) - 1, 2**64)) for t in exclude.times]
 
     def has_entry(self, entry_id: str) -> bool:
-        """Tell whether all events of a log entry are left out."""
+        """Return whether all events of a log entry are left out."""
         order = EntryId.of(entry_id)
         return any(first <= order <= last for first, last in self._spans)
 
     def has_id(self, event_id: str | None) -> bool:
-        """Tell whether the event of this id is left out."""
+        """Return whether the event of this id is left out."""
         return event_id in self._ids
 
 

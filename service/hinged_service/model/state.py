@@ -72,7 +72,7 @@ class ModelState:
         all and at most, in ms.
     served, served_mistakes
         Predictions served by this model that have their label, be it the default, judged
-        likewise; those that were wrong. (`mistakes` counts what it would say at the time of
+        likewise; those that were wrong. (`mistakes` counts what it would answer at the time of
         learning.)
     rejected
         Events in the log that this model could not take: not an event, a label
@@ -80,7 +80,7 @@ class ModelState:
     excluded
         Events that the spec leaves out.
     on_answer
-        Called with the answer to each event, as `tell` says.
+        Called with the answer to each event, see `set_on_answer`.
     frozen
         True while the model only predicts.
     detections, detected
@@ -134,14 +134,14 @@ class ModelState:
         self.metrics = (
             Metrics(spec.metrics, spec.multiclass, spec.pair, by_score) if spec.metrics else None
         )
-        told = self.temperature is None or isinstance(
+        outcome_is_complete = self.temperature is None or isinstance(
             self.learner, (hinged.BinaryLinearClassifier, hinged.Hedge)
         )
         self.takes_gathered = self.pipeline is None and isinstance(
             self.learner, hinged.LinearClassifier
         )
         parts = (self.pipeline, self.metrics, self.drift)
-        self._plain = told and not any(part is not None for part in parts)
+        self._plain = outcome_is_complete and not any(part is not None for part in parts)
         """True if an outcome has all facts of an event."""
 
     def renew(self) -> None:
@@ -174,7 +174,7 @@ class ModelState:
         self._on_taught = on_taught
         self._link()
 
-    def tell(self, on_answer: OnAnswer | None) -> None:
+    def set_on_answer(self, on_answer: OnAnswer | None) -> None:
         """Call `on_answer` from now on with the answer to every event before it is learned."""
         self.on_answer = on_answer
         self._plain = self._plain and on_answer is None
@@ -184,14 +184,14 @@ class ModelState:
         bare = self._on_taught is None and self.balance is None
         by_sign = isinstance(self.learner, hinged.BinaryLinearClassifier)
         self._by_runs = is_compiled and bare and by_sign and self.temperature is None
-        self._teach = learn if bare else self._teach_and_tell
+        self._teach = learn if bare else self._teach_with_hooks
         self._teach_plainly = self._teach if self.temperature is None else self._teach_and_calibrate
 
     def _weighed(self, y: Label, w: float) -> float:
         """Return the sample weight that the learner is taught with."""
         return w if self.balance is None else saturated(w * self.balance.weight(y))
 
-    def _teach_and_tell(self, x: Features, y: Label, w: float) -> hinged.Outcome:
+    def _teach_with_hooks(self, x: Features, y: Label, w: float) -> hinged.Outcome:
         w = self._weighed(y, w)
         outcome = self.learner.predict_learn_one(x, y, w)
         if self.balance is not None and w > 0.0:
@@ -229,7 +229,7 @@ class ModelState:
         entry_id
             The entry's id.
         late
-            By index what is known of the prediction that an event is the label of.
+            By index what is stored of the prediction that an event is the label of.
         first
             The index within the entry of the first of these events.
 
@@ -301,8 +301,8 @@ class ModelState:
                 results.append(None)
                 continue
             try:
-                known = None if event is None else self.answers.target(event.y)
-                if event is None or known is None:
+                target = None if event is None else self.answers.target(event.y)
+                if event is None or target is None:
                     results.append(self._refuse(event))
                 elif exclusion is not None and (excluded or exclusion.has_id(event.id)):
                     self.excluded += 1
@@ -314,19 +314,19 @@ class ModelState:
                     if plain and not self.frozen:
                         need = len(event.x) * budget.per_name
                         if self.multiclass or need > budget.spare:
-                            budget.check(event.x, known, event.w > 0.0)
+                            budget.check(event.x, target, event.w > 0.0)
                         else:
                             budget.spare -= need
-                        outcome = self._teach_plainly(event.x, known, event.w)
+                        outcome = self._teach_plainly(event.x, target, event.w)
                     else:
                         self._place = entry_id, number
-                        outcome = step(event, known)
+                        outcome = step(event, target)
                     count = self.events = self.events + 1
                     self.judged += event.w > 0.0 and outcome.y_pred is not None
                     self.mistakes += outcome.mistake
                     if count >= due or late is not None:
                         prediction = None if late is None else late.get(number)
-                        self._look_back(prediction, known, event.w, EntryId.of(entry_id).ms)
+                        self._look_back(prediction, target, event.w, EntryId.of(entry_id).ms)
                         due = self.history.due
                     results.append(outcome)
             except hinged.InvalidEvent as error:
@@ -336,7 +336,7 @@ class ModelState:
 
     def reading(self, at_ms: int) -> Point:
         """Return the counters as a point of the history."""
-        shown = self.metrics
+        metrics = self.metrics
         return Point(
             at_ms=at_ms,
             events=self.events,
@@ -346,8 +346,8 @@ class ModelState:
             drifts=self.detected,
             labelled=self.labelled,
             delay_ms=self.delay_ms,
-            log_loss=None if shown is None else shown.first("log_loss", rolling=False),
-            rolling_accuracy=None if shown is None else shown.first("accuracy", rolling=True),
+            log_loss=None if metrics is None else metrics.first("log_loss", rolling=False),
+            rolling_accuracy=None if metrics is None else metrics.first("accuracy", rolling=True),
         )
 
     def stored_bytes(self) -> int:
@@ -420,7 +420,7 @@ class ModelState:
         return outcome
 
     def _answer_and_progress(self, event: Event, y: Label) -> hinged.Outcome:
-        """Do what `_progress` does, and tell the answer of before if the event counts."""
+        """Do what `_progress` does, and report the answer before it if the event counts."""
         pipeline = self.pipeline
         x: Features = event.x if pipeline is None else pipeline.transform_one(event.x)
         answer = self.answers.predict(x)
@@ -544,7 +544,7 @@ class ModelState:
         return found, need
 
     def _are_usual(self, events: Sequence[Event]) -> bool:
-        """Tell whether all events have features, a label of the model, and the weight 1."""
+        """Return whether all events have features, a label of the model, and the weight 1."""
         return (
             _WITH_FEATURES.issuperset(map(type, events))
             and {event.w for event in events} <= {1.0}
@@ -572,7 +572,7 @@ class ModelState:
         return self.answers.predict(self.made_of(x), most)
 
     def made_of(self, x: Mapping[str, Value]) -> Features:
-        """Return the features that the learner is given for those of an event at the door.
+        """Return the features that the learner gets for those of an event at the door.
 
         An event in the log is learned at any size, by all workers alike.
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import hinged
 from hinged_service.errors import Detail, Unprocessable
-from hinged_service.model.inspection import explain_event, feature_count, shown_weights
+from hinged_service.model.inspection import explain_event, feature_count, weights_of
 from hinged_service.model.spec import ModelSpec
 from hinged_service.model.state import ModelState
 from hinged_service.model.state_codec import restore_state, state_scalars
@@ -36,7 +36,7 @@ def try_out(spec: ModelSpec, scalars: dict[str, Any], vectors: dict[str, dict[An
 
     """
     state = ModelState(spec)
-    scalars = json.loads(json.dumps(scalars))  # copies: a state keeps what it is given
+    scalars = json.loads(json.dumps(scalars))  # copies: a state keeps what it gets
     restore_state(state, scalars, {part: dict(vector) for part, vector in vectors.items()})
     if any(count > _MOST for count in _counts(scalars, state)):
         raise hinged.InvalidState("a count is too large")
@@ -92,16 +92,16 @@ def _use(spec: ModelSpec, state: ModelState, names: list[str]) -> None:
             explain_event(state, event.x, None)
         state.learn_all([event], frozenset(), f"1-{number}")
     feature_count(state)
-    shown = shown_weights(state, None)
+    weights = weights_of(state, None)
     report = None if state.metrics is None else state.metrics.report()
-    json.dumps([shown, report], allow_nan=False)
+    json.dumps([weights, report], allow_nan=False)
 
 
 def _labels(spec: ModelSpec, state: ModelState) -> list[Any]:
-    known: list[Any] = list(state.answers.classes())
-    if not known and spec.multiclass:
-        known = ["a"] if spec.labels is None else [0]
-    return known[:_LABELS] or [False, True]
+    labels: list[Any] = list(state.answers.classes())
+    if not labels and spec.multiclass:
+        labels = ["a"] if spec.labels is None else [0]
+    return labels[:_LABELS] or [False, True]
 
 
 def _names(scalars: Mapping[str, Any], vectors: Mapping[str, Mapping[Any, float]]) -> Iterator[str]:

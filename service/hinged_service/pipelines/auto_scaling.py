@@ -9,7 +9,7 @@ from hinged.kernel import scaled_after, scaled_now
 from hinged.kernel.pure import UNSEEN, Record, scale_of
 from hinged_service.pipelines.by_name import ByName
 from hinged_service.pipelines.stage import Scaling, StepSpec
-from hinged_service.pipelines.stored import count, items
+from hinged_service.pipelines.state_checks import count, items
 from hinged_service.pipelines.values import Features, floats
 
 __all__ = ["AutoScalerSpec"]
@@ -25,18 +25,18 @@ class AutoScaler(ByName[Record]):
         self._events = 0
 
     def transform(self, x: Features) -> dict[str, float]:
-        return scaled_now(self._known, floats(x, "AutoScaler"))
+        return scaled_now(self._records, floats(x, "AutoScaler"))
 
     def learn_transform(self, x: Features) -> dict[str, float]:
-        known, numbers = self._known, floats(x, "AutoScaler")
+        records, numbers = self._records, floats(x, "AutoScaler")
         self._events += 1
         for name in numbers:
-            if name not in known:
+            if name not in records:
                 self._admit(name)
-        return scaled_after(known, numbers, self._events, len(known), keep=True)[0]
+        return scaled_after(records, numbers, self._events, len(records), keep=True)[0]
 
     def scaling(self, name: str) -> Scaling:
-        return Scaling(*scale_of(self._known.get(name, UNSEEN)))
+        return Scaling(*scale_of(self._records.get(name, UNSEEN)))
 
     def _fresh(self) -> Record:
         return UNSEEN

@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar
 
 import hinged
 from hinged_service.pipelines.stage import Stage, StepSpec
-from hinged_service.pipelines.stored import items, text
+from hinged_service.pipelines.state_checks import items, text
 
 __all__ = ["ByName"]
 
@@ -17,9 +17,9 @@ Record = TypeVar("Record")
 class ByName(Stage, Generic[Record]):
     """Base of the scalers.
 
-    A name is known from the first event learned with it. One that is not known,
-    because no event had it or because there is no room beside the others, is given
-    as 0; the latter is counted.
+    A name has a record from the first event learned with it. One without a record,
+    because no event had it or because the limit leaves none for it, becomes 0; the
+    latter is counted.
     """
 
     learns = True
@@ -29,7 +29,7 @@ class ByName(Stage, Generic[Record]):
 
     def __init__(self, spec: StepSpec, max_features: int) -> None:
         super().__init__(spec, max_features)
-        self._known: dict[str, Record] = {}
+        self._records: dict[str, Record] = {}
 
     @abstractmethod
     def _fresh(self) -> Record:
@@ -45,24 +45,24 @@ class ByName(Stage, Generic[Record]):
 
     def _admit(self, name: str) -> Record | None:
         """Return a new record for `name`; `None`, counted, if there is no room."""
-        full = len(self._known) >= self._max_features
-        if full or not self._room.admit((name,), self.numbers):
+        full = len(self._records) >= self._max_features
+        if full or not self._byte_limit.admit((name,), self.numbers):
             self._ignored += 1
             return None
-        record = self._known[name] = self._fresh()
+        record = self._records[name] = self._fresh()
         return record
 
     def get_state(self) -> list[Any]:
         """Return `[name, ...record]` for each name, in the order they were learned."""
-        return [[name, *self._dump(record)] for name, record in self._known.items()]
+        return [[name, *self._dump(record)] for name, record in self._records.items()]
 
     def set_state(self, data: Any) -> None:
         """Take over what `get_state` gave."""
         for entry in items(data, "the names"):
             name, *record = items(entry, "a name with its record") or [None]
-            if text(name, "a name") in self._known:
+            if text(name, "a name") in self._records:
                 raise hinged.InvalidState(f"{name!r} appears twice")
-            self._known[name] = self._load(record)
-            self._room.restore((name,), self.numbers)
-        if len(self._known) > self._max_features:
-            raise hinged.InvalidState(f"there are {len(self._known)} names, too many")
+            self._records[name] = self._load(record)
+            self._byte_limit.restore((name,), self.numbers)
+        if len(self._records) > self._max_features:
+            raise hinged.InvalidState(f"there are {len(self._records)} names, too many")

@@ -10,7 +10,7 @@ from pydantic import Field, StrictBool, StrictFloat, StrictInt, StrictStr, model
 import hinged
 from hinged_service.pipelines.choosing import Name, Separator
 from hinged_service.pipelines.stage import Origins, Stage, StepSpec
-from hinged_service.pipelines.stored import items, text
+from hinged_service.pipelines.state_checks import items, text
 from hinged_service.pipelines.values import MAX_WIDTH, Features, Value, field, refuse_missing
 
 __all__ = ["OneHotEncoderSpec"]
@@ -82,32 +82,32 @@ class OneHotEncoder(Stage):
         self._fields: dict[str, str] = {}
 
     def transform(self, x: Features) -> dict[str, float]:
-        """Return 1 for the categories of `x`, 0 for the others known."""
+        """Return 1 for the categories of `x`, 0 for the others seen."""
         made = dict.fromkeys(self._fields, 0.0)
-        made.update((given, 1.0) for given, _ in self._categories(x))
+        made.update((column, 1.0) for column, _ in self._categories(x))
         return _without_first(made) if self._spec.drop_first else made
 
     def learn_transform(self, x: Features) -> dict[str, float]:
         """Note the categories of `x`, then encode."""
         made = self.transform(x)
         if self.learns:
-            for given, name in self._categories(x):
-                if given not in self._fields:
-                    self._admit(given, name)
+            for column, name in self._categories(x):
+                if column not in self._fields:
+                    self._admit(column, name)
         return made
 
-    def _admit(self, given: str, name: str) -> None:
+    def _admit(self, column: str, name: str) -> None:
         full = len(self._fields) >= self._max_features
-        if full or not self._room.admit((given, name), 1):
+        if full or not self._byte_limit.admit((column, name), 1):
             self._ignored += 1
         else:
-            self._fields[given] = name
+            self._fields[column] = name
 
     def origins(self, x: Features) -> Origins:
         """Return the features whose categories each name stands for; usually one."""
         found: dict[str, tuple[str, ...]] = {}
-        for given, name in self._categories(x):
-            found[given] = (*found.get(given, ()), name)
+        for column, name in self._categories(x):
+            found[column] = (*found.get(column, ()), name)
         return {g: found[g] if g in found else (self._fields[g],) for g in self.transform(x)}
 
     def _categories(self, x: Features) -> Iterator[tuple[str, str]]:
@@ -123,17 +123,17 @@ class OneHotEncoder(Stage):
             yield f"{name}{separator}{value}", name
 
     def get_state(self) -> list[list[str]]:
-        """Return the given names, each with its feature."""
+        """Return the names made, each with its feature."""
         return [list(pair) for pair in self._fields.items()]
 
     def set_state(self, data: Any) -> None:
         for entry in items(data, "the categories"):
-            given, name = items(entry, "a category with its feature", 2)
+            column, name = items(entry, "a category with its feature", 2)
             start = text(name, "a feature") + self._spec.separator
-            if not text(given, "a category").startswith(start):
+            if not text(column, "a category").startswith(start):
                 raise hinged.InvalidState("a category is not named for its feature")
-            self._fields[given] = name
-            self._room.restore((given, name), 1)
+            self._fields[column] = name
+            self._byte_limit.restore((column, name), 1)
         if len(self._fields) != len(data) or len(data) > (self._max_features if self.learns else 0):
             raise hinged.InvalidState(f"there are {len(data)} categories: too many, or some twice")
 
@@ -146,41 +146,41 @@ class ListedCategories(Stage):
 
     def __init__(self, spec: OneHotEncoderSpec, max_features: int) -> None:
         super().__init__(spec, max_features)
-        self._given = {
+        self._columns = {
             name: {_kind(value): f"{name}{spec.separator}{value}" for value in values}
             for name, values in (spec.categories or {}).items()
         }
         self._fields: dict[str, tuple[str, ...]] = {}
-        for name, listed in self._given.items():
-            for given in dict.fromkeys(listed.values()):
-                self._fields[given] = (*self._fields.get(given, ()), name)
+        for name, listed in self._columns.items():
+            for column in dict.fromkeys(listed.values()):
+                self._fields[column] = (*self._fields.get(column, ()), name)
         self._blank = {} if spec.drop_zeros else dict.fromkeys(self._fields, 0.0)
 
     def transform(self, x: Features) -> dict[str, float]:
         """Return 1 for the categories of `x`, 0 for the others listed."""
         made = self._blank.copy()
-        for given in self._found(x):
-            made[given] = 1.0
+        for column in self._found(x):
+            made[column] = 1.0
         return _without_first(made) if self._spec.drop_first else made
 
     def origins(self, x: Features) -> Origins:
         """Return the features whose categories each name stands for; usually one."""
-        return {given: self._fields[given] for given in self.transform(x)}
+        return {column: self._fields[column] for column in self.transform(x)}
 
     def _found(self, x: Features) -> Iterator[str]:
         refuse_missing(x, "OneHotEncoder")
         for name, value in x.items():
-            if (listed := self._given.get(name)) is None:
+            if (listed := self._columns.get(name)) is None:
                 raise hinged.InvalidEvent(
                     field(name),
                     "has no categories in the spec: list them, or put Select before OneHotEncoder",
                 )
-            if (given := listed.get(_kind(value))) is not None:
-                yield given
+            if (column := listed.get(_kind(value))) is not None:
+                yield column
 
 
 def _kind(value: Value) -> tuple[bool, Value]:
-    """Return a key that tells values apart: true is not 1, though Python finds them equal."""
+    """Return a key that distinguishes values: true is not 1, though Python finds them equal."""
     return isinstance(value, bool), value
 
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hinged_service.pipelines.room import Room
+from hinged_service.pipelines.byte_limit import ByteLimit
 from hinged_service.pipelines.stage import Origins, Stage
-from hinged_service.pipelines.stored import items
+from hinged_service.pipelines.state_checks import items
 from hinged_service.pipelines.values import Features, Numbers, Value
 
 __all__ = ["Chain", "Union"]
 
 
 class Chain(Stage):
-    """Stages one after the other, as River's pipelines have them: each learns what it is given."""
+    """Stages one after the other, as River's pipelines have them: each learns what it gets."""
 
     def __init__(self, stages: Sequence[Stage]) -> None:
         self.stages = tuple(stages)
@@ -35,10 +35,10 @@ class Chain(Stage):
                 return stage.all_or_nothing and (safe or not rest)
         return True
 
-    def share(self, room: Room) -> None:
-        """Let all stages keep within the room together."""
+    def share(self, byte_limit: ByteLimit) -> None:
+        """Let all stages keep within the limit together."""
         for stage in self.stages:
-            stage.share(room)
+            stage.share(byte_limit)
 
     @property
     def ignored(self) -> int:
@@ -101,10 +101,10 @@ class Union(Stage):
         self.all_or_nothing = not self.learns
         self.added = _added(branches)
 
-    def share(self, room: Room) -> None:
-        """Let all branches keep within the room together."""
+    def share(self, byte_limit: ByteLimit) -> None:
+        """Let all branches keep within the limit together."""
         for branch in self.branches:
-            branch.share(room)
+            branch.share(byte_limit)
 
     @property
     def ignored(self) -> int:

@@ -9,7 +9,7 @@ from pydantic import Field
 import hinged
 from hinged_service.pipelines.choosing import Name
 from hinged_service.pipelines.stage import Origins, Stage, StepSpec
-from hinged_service.pipelines.stored import count
+from hinged_service.pipelines.state_checks import count
 from hinged_service.pipelines.values import MAX_WIDTH, Features, Numbers, floats
 
 __all__ = ["FourierFeaturesSpec"]

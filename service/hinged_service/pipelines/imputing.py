@@ -13,10 +13,10 @@ import hinged
 from hinged_service.pipelines.choosing import Name
 from hinged_service.pipelines.quantiles import dump_quantile, load_quantile
 from hinged_service.pipelines.stage import Stage, StepSpec
-from hinged_service.pipelines.stored import count, items, number
+from hinged_service.pipelines.state_checks import count, items, number
 from hinged_service.pipelines.values import MAX_VALUE, Features, Value, floats
 from hinged_service.river_support.lazy import stats
-from hinged_service.wire.strict import StrictModel
+from hinged_service.wire.strict_model import StrictModel
 
 __all__ = ["StatImputerSpec"]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import hinged
+from hinged_service.pipelines.byte_limit import ByteLimit
 from hinged_service.pipelines.catalogue import Steps
 from hinged_service.pipelines.chain import Chain
-from hinged_service.pipelines.room import Room
 from hinged_service.pipelines.stage import Scaling
-from hinged_service.pipelines.stored import count
+from hinged_service.pipelines.state_checks import count
 from hinged_service.pipelines.values import LEARNER, Features, Numbers, floats, only_numbers
 
 __all__ = ["Pipeline"]
@@ -21,8 +21,8 @@ class Pipeline:
     """Transformers in turn, run as River's pipelines run them.
 
     Where the values are those of River, they are so bit for bit; where a
-    transformer differs, its spec says how. In addition, a number beyond 1e100 that a
-    transformer makes is cut to it, and what is known stays within `max_features`
+    transformer differs, its spec describes how. In addition, a number beyond 1e100 that a
+    transformer makes is cut to it, and what is stored stays within `max_features`
     per transformer and `max_bytes` together.
 
     Parameters
@@ -60,20 +60,20 @@ class Pipeline:
         self._steps = steps
         self._max_features = max_features
         self._max_bytes = max_bytes
-        self._chain, self._room = self._fresh()
+        self._chain, self._byte_limit = self._fresh()
         self.learns = self._chain.learns
         self.takes_numbers = self._chain.numbers_suffice and self._chain.gives_numbers
         self.added = self._chain.added
 
-    def _fresh(self) -> tuple[Chain, Room]:
+    def _fresh(self) -> tuple[Chain, ByteLimit]:
         chain = Chain([step.build(self._max_features) for step in self._steps])
-        room = Room(self._max_bytes)
-        chain.share(room)
-        return chain, room
+        byte_limit = ByteLimit(self._max_bytes)
+        chain.share(byte_limit)
+        return chain, byte_limit
 
     def stored_bytes(self) -> int:
-        """Return what the names, words and categories take that are known, with their records."""
-        return self._room.taken
+        """Return what the stored names, words and categories take, with their records."""
+        return self._byte_limit.taken
 
     @property
     def ignored(self) -> int:
@@ -102,7 +102,7 @@ class Pipeline:
     def learn_transform_one(self, x: Features, checked: bool = False) -> Numbers:
         """Learn an event and return what the learner is taught.
 
-        Each transformer learns what it is given before it transforms it, as in
+        Each transformer learns what it gets before it transforms it, as in
         `river.compose.Pipeline.learn_one`.
 
         Parameters
@@ -174,6 +174,6 @@ class Pipeline:
         if not isinstance(data, dict) or data.keys() != {"version", "stages"}:
             raise hinged.InvalidState("the pipeline's state must have a version and stages")
         count(data["version"], "the version of the pipeline's state", VERSION, VERSION)
-        chain, room = self._fresh()
+        chain, byte_limit = self._fresh()
         chain.set_state(data["stages"])
-        self._chain, self._room = chain, room
+        self._chain, self._byte_limit = chain, byte_limit

@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import Any
 
 import hinged
-from hinged_service.pipelines.stored import count, items, number
+from hinged_service.pipelines.state_checks import count, items, number
 from hinged_service.pipelines.values import MAX_VALUE
 from hinged_service.river_support.lazy import stats
 

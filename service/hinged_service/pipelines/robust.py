@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from hinged_service.pipelines.by_name import ByName
 from hinged_service.pipelines.quantiles import dump_iqr, dump_quantile, load_iqr, load_quantile
 from hinged_service.pipelines.stage import NOTHING, Scaling, StepSpec
-from hinged_service.pipelines.stored import items
+from hinged_service.pipelines.state_checks import items
 from hinged_service.pipelines.values import Features, clipped, floats
 from hinged_service.river_support.lazy import stats
 
@@ -36,18 +36,18 @@ class RobustScaler(ByName[Robust]):
         self._quantile, self._iqr = stats.Quantile, stats.IQR  # imported now, not at an event
 
     def transform(self, x: Features) -> dict[str, float]:
-        known = self._known
+        records = self._records
         made = {}
         for name, value in floats(x, "RobustScaler").items():
-            record = known.get(name)
+            record = records.get(name)
             made[name] = 0.0 if record is None else self._scaled(value, record)
         return clipped(made)
 
     def learn_transform(self, x: Features) -> dict[str, float]:
-        known, centred, scaled = self._known, self._spec.with_centering, self._spec.with_scaling
+        records, centred, scaled = self._records, self._spec.with_centering, self._spec.with_scaling
         made: dict[str, float] = {}
         for name, value in floats(x, "RobustScaler").items():
-            if (record := known.get(name)) is None and (record := self._admit(name)) is None:
+            if (record := records.get(name)) is None and (record := self._admit(name)) is None:
                 made[name] = 0.0
                 continue
             if centred:
@@ -66,7 +66,7 @@ class RobustScaler(ByName[Robust]):
         return value
 
     def scaling(self, name: str) -> Scaling:
-        record = self._known.get(name)
+        record = self._records.get(name)
         if record is None:
             return NOTHING
         centre = (record.median.get() or 0.0) if self._spec.with_centering else 0.0

@@ -10,7 +10,7 @@ from pydantic import Field
 import hinged
 from hinged_service.pipelines.by_name import ByName
 from hinged_service.pipelines.stage import NOTHING, Scaling, StepSpec
-from hinged_service.pipelines.stored import count, items, number
+from hinged_service.pipelines.state_checks import count, items, number
 from hinged_service.pipelines.values import MAX_VALUE, Features, Numbers, clipped, floats
 
 __all__ = ["MaxAbsScalerSpec", "MinMaxScalerSpec", "StandardScalerSpec"]
@@ -18,7 +18,7 @@ __all__ = ["MaxAbsScalerSpec", "MinMaxScalerSpec", "StandardScalerSpec"]
 _MAX_VARIANCE = 1e201
 
 Moments = tuple[int, float, float]
-_UNKNOWN: Moments = (0, 0.0, 0.0)
+_NO_MOMENTS: Moments = (0, 0.0, 0.0)
 
 
 class StandardScaler(ByName[Moments]):
@@ -29,26 +29,26 @@ class StandardScaler(ByName[Moments]):
     def transform(self, x: Features) -> dict[str, float]:
         if not self._spec.with_std:
             return clipped(self._centred(x))
-        known = self._known
+        records = self._records
         made = {}
         for name, value in floats(x, "StandardScaler").items():
-            _, mean, variance = known.get(name, _UNKNOWN)
+            _, mean, variance = records.get(name, _NO_MOMENTS)
             made[name] = (value - mean) / variance**0.5 if variance else 0.0
         return clipped(made)
 
     def learn_transform(self, x: Features) -> dict[str, float]:
         """Learn and scale in one pass; the variance includes `x`, so nothing grows too large."""
-        known = self._known
+        records = self._records
         made: dict[str, float] = {}
         for name, value in floats(x, "StandardScaler").items():
-            if (record := known.get(name)) is None and (record := self._admit(name)) is None:
+            if (record := records.get(name)) is None and (record := self._admit(name)) is None:
                 made[name] = 0.0
                 continue
             n, old_mean, variance = record
             n += 1
             mean = old_mean + (value - old_mean) / n
             variance += ((value - old_mean) * (value - mean) - variance) / n
-            known[name] = n, mean, variance
+            records[name] = n, mean, variance
             made[name] = (value - mean) / variance**0.5 if variance else 0.0
         return made if self._spec.with_std else clipped(self._centred(x))
 
@@ -56,11 +56,11 @@ class StandardScaler(ByName[Moments]):
         """Scale, learn and scale again in one pass, with the values of two."""
         if not self._spec.with_std:
             return self.transform(x), self.learn_transform(x)
-        known = self._known
+        records = self._records
         before: dict[str, float] = {}
         after: dict[str, float] = {}
         for name, value in x.items():
-            if (record := known.get(name)) is None and (record := self._admit(name)) is None:
+            if (record := records.get(name)) is None and (record := self._admit(name)) is None:
                 before[name] = after[name] = 0.0
                 continue
             n, mean, variance = record
@@ -70,22 +70,24 @@ class StandardScaler(ByName[Moments]):
             mean += off / n
             rest = value - mean
             variance += (off * rest - variance) / n
-            known[name] = n, mean, variance
+            records[name] = n, mean, variance
             after[name] = rest / variance**0.5 if variance else 0.0
         return clipped(before), after
 
     def scaling(self, name: str) -> Scaling:
-        _, mean, variance = self._known.get(name, _UNKNOWN)
+        _, mean, variance = self._records.get(name, _NO_MOMENTS)
         if not self._spec.with_std:
-            return Scaling(mean) if name in self._known else NOTHING
+            return Scaling(mean) if name in self._records else NOTHING
         return Scaling(mean, variance**0.5) if variance else NOTHING
 
     def _centred(self, x: Features) -> dict[str, float]:
-        known, numbers = self._known, floats(x, "StandardScaler")
-        return {name: v - known[name][1] if name in known else 0.0 for name, v in numbers.items()}
+        records, numbers = self._records, floats(x, "StandardScaler")
+        return {
+            name: v - records[name][1] if name in records else 0.0 for name, v in numbers.items()
+        }
 
     def _fresh(self) -> Moments:
-        return _UNKNOWN
+        return _NO_MOMENTS
 
     def _dump(self, record: Moments) -> list[Any]:
         return list(record)
@@ -103,20 +105,20 @@ class MinMaxScaler(ByName[list[float]]):
     """`[least, largest]` per name."""
 
     def transform(self, x: Features) -> dict[str, float]:
-        known = self._known
+        records = self._records
         made = {}
         for name, value in floats(x, "MinMaxScaler").items():
-            least, largest = known.get(name, (0.0, 0.0))
+            least, largest = records.get(name, (0.0, 0.0))
             span = largest - least
             made[name] = (value - least) / span if span else 0.0
         return clipped(made)
 
     def learn_transform(self, x: Features) -> dict[str, float]:
         """Learn and scale in one pass; what was learned is in range."""
-        known = self._known
+        records = self._records
         made: dict[str, float] = {}
         for name, value in floats(x, "MinMaxScaler").items():
-            if (record := known.get(name)) is None and (record := self._admit(name)) is None:
+            if (record := records.get(name)) is None and (record := self._admit(name)) is None:
                 made[name] = 0.0
                 continue
             least, largest = record
@@ -129,7 +131,7 @@ class MinMaxScaler(ByName[list[float]]):
         return made
 
     def scaling(self, name: str) -> Scaling:
-        least, largest = self._known.get(name, (0.0, 0.0))
+        least, largest = self._records.get(name, (0.0, 0.0))
         return Scaling(least, largest - least) if largest > least else NOTHING
 
     def _fresh(self) -> list[float]:
@@ -150,28 +152,28 @@ class MaxAbsScaler(ByName[float]):
     """The largest absolute value per name."""
 
     def transform(self, x: Features) -> dict[str, float]:
-        known = self._known
+        records = self._records
         made = {}
         for name, value in floats(x, "MaxAbsScaler").items():
-            largest = known.get(name, 0.0)
+            largest = records.get(name, 0.0)
             made[name] = value / largest if largest else 0.0
         return clipped(made)
 
     def learn_transform(self, x: Features) -> dict[str, float]:
         """Learn and scale in one pass; what was learned is in range."""
-        known = self._known
+        records = self._records
         made: dict[str, float] = {}
         for name, value in floats(x, "MaxAbsScaler").items():
-            if (largest := known.get(name)) is None and (largest := self._admit(name)) is None:
+            if (largest := records.get(name)) is None and (largest := self._admit(name)) is None:
                 made[name] = 0.0
                 continue
             if (size := abs(value)) > largest:
-                known[name] = largest = size
+                records[name] = largest = size
             made[name] = value / largest if largest else 0.0
         return made
 
     def scaling(self, name: str) -> Scaling:
-        largest = self._known.get(name)
+        largest = self._records.get(name)
         return Scaling(0.0, largest) if largest else NOTHING
 
     def _fresh(self) -> float:

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple
 
 import hinged
-from hinged_service.pipelines.room import Room
-from hinged_service.pipelines.stored import count, items
+from hinged_service.pipelines.byte_limit import ByteLimit
+from hinged_service.pipelines.state_checks import count, items
 from hinged_service.pipelines.values import MAX_VALUE, Features, Numbers, Value
-from hinged_service.wire.strict import StrictModel
+from hinged_service.wire.strict_model import StrictModel
 
 __all__ = ["NOTHING", "Origins", "Scaling", "Stage", "StepSpec"]
 
@@ -68,11 +68,11 @@ class Stage(ABC):
         self._spec = spec
         self._max_features = max_features
         self._ignored = 0
-        self._room = Room(None)
+        self._byte_limit = ByteLimit(None)
 
-    def share(self, room: Room) -> None:
-        """Keep within a room that other stages use too, from before the first event."""
-        self._room = room
+    def share(self, byte_limit: ByteLimit) -> None:
+        """Keep within a limit that other stages share, from before the first event."""
+        self._byte_limit = byte_limit
 
     @property
     def ignored(self) -> int:

@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 import hinged
 from hinged_service.pipelines.choosing import Name
 from hinged_service.pipelines.stage import Origins, Stage, StepSpec
-from hinged_service.pipelines.stored import count, items, text
+from hinged_service.pipelines.state_checks import count, items, text
 from hinged_service.pipelines.values import Features, field, refused
 from hinged_service.river_support.lazy import feature_extraction
 
@@ -105,21 +105,21 @@ class TFIDF(BagOfWords):
     def learn_transform(self, x: Features) -> dict[str, float]:
         """Count the terms of the text, then weigh them."""
         counts = self._counts(x)
-        known = self._with_term
+        with_term = self._with_term
         for term in counts:
-            if term in known:
-                known[term] += 1
-            elif len(known) < self._max_features and self._room.admit((term,), 1):
-                known[term] = 1
+            if term in with_term:
+                with_term[term] += 1
+            elif len(with_term) < self._max_features and self._byte_limit.admit((term,), 1):
+                with_term[term] = 1
             else:
                 self._ignored += 1
         self._texts += self._on in x
         return self._weighed(counts)
 
     def _weighed(self, counts: Mapping[str, int]) -> dict[str, float]:
-        known, total, texts = self._with_term, sum(counts.values()), 1 + self._texts
+        with_term, total, texts = self._with_term, sum(counts.values()), 1 + self._texts
         weights = {
-            term: number / total * (math.log(texts / (1 + known.get(term, 0))) + 1)
+            term: number / total * (math.log(texts / (1 + with_term.get(term, 0))) + 1)
             for term, number in counts.items()
         }
         if not self._spec.normalize:
@@ -137,7 +137,7 @@ class TFIDF(BagOfWords):
         for entry in items(terms, "the terms"):
             term, number = items(entry, "a term with its number", 2)
             self._with_term[text(term, "a term")] = count(number, "a number of texts", 1, texts)
-            self._room.restore((term,), 1)
+            self._byte_limit.restore((term,), 1)
         if len(self._with_term) != len(terms) or len(terms) > self._max_features:
             raise hinged.InvalidState(f"there are {len(terms)} terms: too many, or some twice")
 

@@ -131,5 +131,5 @@ class Joining(asyncio.Transport):
         self._timer = self._protocol.loop.call_later(SILENCE_S, self._look)
 
     def is_closing(self) -> bool:
-        """Tell whether it is closed or about to be."""
+        """Return whether it is closed or about to be."""
         return self.lingers or self._transport.is_closing()

@@ -24,7 +24,7 @@ _AUTHORITY: Final = re.compile(rb"https?://[^/?#]+", re.IGNORECASE)
 
 
 def check(scope: Scope, send: Send) -> bool:
-    """Check the headers that decide where a request ends; tell whether it is the last.
+    """Check the headers that decide where a request ends; return whether it is the last.
 
     It is the last if the bytes behind it may be part of it: the connection has to close after
     the answer.
@@ -43,7 +43,7 @@ def check(scope: Scope, send: Send) -> bool:
 
 
 def is_plain(scope: Scope) -> bool:
-    """Tell whether a request of HTTP/1.1 has one good `Host` and nothing unusual about its end."""
+    """Return whether a request of HTTP/1.1 has one good `Host` and nothing unusual at its end."""
     watched = [header for header in scope["headers"] if header[0] in _WATCHED]
     if len(watched) != 1 or scope["http_version"] != "1.1":
         return False
@@ -86,7 +86,7 @@ def _check_coding(headers: list[tuple[bytes, bytes]], version: str) -> None:
 
 
 def has_body(scope: Scope) -> bool:
-    """Tell whether a body is announced, also an empty one."""
+    """Return whether a body is announced, also an empty one."""
     return any(
         name == b"transfer-encoding" or (name == b"content-length" and value.strip() != b"0")
         for name, value in scope["headers"]
@@ -94,7 +94,7 @@ def has_body(scope: Scope) -> bool:
 
 
 def is_usual(scope: Scope) -> bool:
-    """Tell whether any server reads on after a request with this method and target."""
+    """Return whether any server reads on after a request with this method and target."""
     return (
         scope["method"] in _METHODS
         and scope["path"].startswith("/")

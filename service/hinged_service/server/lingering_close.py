@@ -33,8 +33,8 @@ _CLOSE = (b"connection", b"close")
 class Lingering:
     """The `receive` and `send` of a request whose answer may come before its body's end.
 
-    A refusal closes the connection then, unless the body is known to be short; `close` says that
-    the answer is the connection's last one in any case.
+    A refusal closes the connection then, unless the body is surely short; with `close` the
+    answer is the connection's last one in any case.
     """
 
     def __init__(self, scope: Scope, receive: Receive, send: Send, close: bool = False) -> None:
@@ -75,7 +75,7 @@ class Lingering:
         return {**message, "headers": headers}
 
     def _goes_on(self) -> bool:
-        """Tell whether the body is short, and comes after any answer."""
+        """Return whether the body is short, and comes after any answer."""
         length = 0
         for name, value in self._scope["headers"]:
             if name in (b"expect", b"transfer-encoding"):

@@ -34,7 +34,7 @@ _FOLDER: Final = "workers"
 _LOOK_S: Final = 0.5
 """Pause between two looks for new workers, in seconds."""
 _CLOSING_S: Final = 1.0
-_MOST_KNOWN: Final = 2**16
+_MOST_CACHED: Final = 2**16
 _NEW: Final = "~"
 
 
@@ -77,12 +77,12 @@ class Owners:
         self._take = take
         self._serving: set[Serving] = set()
         self._links: dict[str, Link] = {}
-        self._known: dict[str, Link | None] = {}
+        self._links_by_stream: dict[str, Link | None] = {}
         self._server: asyncio.Server | None = None
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> bool:
-        """Listen, and look for the others from now on; tell whether that can be done."""
+        """Listen, and look for the others from now on; return whether that can be done."""
         if self._folder is None:
             return False
         new = self._folder / f"{self._file}{_NEW}"
@@ -103,15 +103,15 @@ class Owners:
     def of(self, stream: str) -> Link | None:
         """Return the worker that owns a stream, `None` if it is this one."""
         try:
-            return self._known[stream]
+            return self._links_by_stream[stream]
         except KeyError:
             return self._find(stream)
 
     def _find(self, stream: str) -> Link | None:
         live = {link.name: link for link in self._links.values() if link.live}
-        if len(self._known) >= _MOST_KNOWN:
-            self._known.clear()
-        found = self._known[stream] = live.get(owner_of(stream, (self._file, *live)))
+        if len(self._links_by_stream) >= _MOST_CACHED:
+            self._links_by_stream.clear()
+        found = self._links_by_stream[stream] = live.get(owner_of(stream, (self._file, *live)))
         return found
 
     async def _look_again(self, folder: Path) -> None:
@@ -133,7 +133,8 @@ class Owners:
     async def _connect(self, path: Path) -> None:
         try:
             _, link = await asyncio.get_running_loop().create_unix_connection(
-                lambda: Link(self._greeting.group, self._patience_s, self._known.clear), str(path)
+                lambda: Link(self._greeting.group, self._patience_s, self._links_by_stream.clear),
+                str(path),
             )
         except ConnectionRefusedError:  # it died
             _remove(path)

@@ -15,7 +15,7 @@ import msgspec
 
 from hinged_service.tasks import Answer
 
-__all__ = ["NOT_TAKEN", "Greeting", "Link", "Lost", "PeerCall", "Serving", "Told"]
+__all__ = ["NOT_TAKEN", "Greeting", "Link", "Lost", "PeerAnswer", "PeerCall", "Serving"]
 
 NOT_TAKEN: Final = 0
 """Status of an answer: the worker did nothing about the call."""
@@ -66,7 +66,7 @@ class PeerCall(msgspec.Struct, array_like=True, gc=False):
     body: bytes
 
 
-class Told(msgspec.Struct, array_like=True, gc=False):
+class PeerAnswer(msgspec.Struct, array_like=True, gc=False):
     """The answer to a call; the newline at the end of a good one is left to the receiver."""
 
     number: int
@@ -80,7 +80,7 @@ class Lost(Exception):
 
 
 class Taking(Protocol):
-    """Takes a call, and calls `Serving.tell` once, now or later."""
+    """Takes a call, and calls `Serving.answer` once, now or later."""
 
     def __call__(self, call: PeerCall, peer: Serving, /) -> None: ...
 
@@ -169,7 +169,7 @@ class Link(_Framed):
 
     """
 
-    _decode = msgspec.msgpack.Decoder(Told).decode
+    _decode = msgspec.msgpack.Decoder(PeerAnswer).decode
     _decode_greeting = msgspec.msgpack.Decoder(Greeting).decode
 
     def __init__(self, group: str, patience_s: float, changed: Callable[[], None]) -> None:
@@ -180,13 +180,13 @@ class Link(_Framed):
         self._group = group
         self._patience_s = patience_s
         self._changed = changed
-        self._waiting: dict[int, Answer[Told]] = {}
+        self._waiting: dict[int, Answer[PeerAnswer]] = {}
         self._number = _PING
         self._silent = 0
         self._timer: asyncio.TimerHandle | None = None
 
     def call(
-        self, model: str, uid: str, request_id: bytes, body: bytes, answer: Answer[Told]
+        self, model: str, uid: str, request_id: bytes, body: bytes, answer: Answer[PeerAnswer]
     ) -> None:
         """Send a call, with the fields of `PeerCall`; `answer` gets `Lost` if none comes."""
         self._number += 1
@@ -215,7 +215,7 @@ class Link(_Framed):
         self._look_later()
 
     def data_received(self, data: bytes) -> None:
-        """Take what the worker says."""
+        """Take what the worker sends."""
         self._silent = 0
         super().data_received(data)
 
@@ -225,14 +225,14 @@ class Link(_Framed):
             self.name = greeting.name
             self._be(greeting.group == self._group)
             return
-        told = Link._decode(frame)
-        if told.number == _PING:
-            if told.status == NOT_TAKEN:
+        peer_answer = Link._decode(frame)
+        if peer_answer.number == _PING:
+            if peer_answer.status == NOT_TAKEN:
                 self._be(False)  # it stops
             return
-        answer = self._waiting.pop(told.number, None)
+        answer = self._waiting.pop(peer_answer.number, None)
         if answer is not None and not answer.done():
-            answer.set_result(told)
+            answer.set_result(peer_answer)
 
     def _be(self, live: bool) -> None:
         if live is not self.live:
@@ -240,7 +240,7 @@ class Link(_Framed):
             self._changed()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Tell all callers that wait."""
+        """End; all callers that wait get `Lost`."""
         super().connection_lost(exc)
         self._be(False)
         if self._timer is not None:
@@ -276,14 +276,14 @@ class Serving(_Framed):
     def _take(self, frame: bytes) -> None:
         call = Serving._decode(frame)
         if call.number == _PING:
-            self._send(Told(_PING, 200))
+            self._send(PeerAnswer(_PING, 200))
         else:
             self._taking(call, self)
 
-    def tell(self, told: Told) -> None:
+    def answer(self, peer_answer: PeerAnswer) -> None:
         """Answer a call."""
-        self._send(told)
+        self._send(peer_answer)
 
     def leave(self) -> None:
-        """Ask for no further calls; answers are still given."""
-        self._send(Told(_PING, NOT_TAKEN))
+        """Ask for no further calls; answers are still sent."""
+        self._send(PeerAnswer(_PING, NOT_TAKEN))

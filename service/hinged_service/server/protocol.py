@@ -131,7 +131,7 @@ class BoundedProtocol(HttpToolsProtocol):
                 offer = another
 
     def _should_upgrade(self) -> bool:
-        """Tell uvicorn to leave a request that offers another protocol to `_read_on`."""
+        """Make uvicorn leave a request that offers another protocol to `_read_on`."""
         return True
 
     def on_message_begin(self) -> None:

@@ -15,7 +15,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Stopping:
-    """Shutdown of a worker; `begun` once it was told to stop."""
+    """Shutdown of a worker; `begun` once it was asked to stop."""
 
     def __init__(self) -> None:
         self.begun = False
@@ -23,7 +23,7 @@ class Stopping:
         self._handlers: dict[int, Any] = {}
 
     def listen(self) -> None:
-        """Begin when a signal tells the server to stop.
+        """Begin when a signal asks the server to stop.
 
         The server's own handlers are called as before. Without them, or outside the main
         thread, it begins at the application's end.

@@ -37,7 +37,7 @@ def run(config: uvicorn.Config, listener: socket.socket) -> bool:
         server.run(sockets=[listener])
     except SystemExit:  # the application cannot be loaded, or an operator's code ends it
         return False
-    return server.started or server.told
+    return server.started or server.stopping
 
 
 def end_with_supervisor() -> None:
@@ -104,16 +104,16 @@ class _Server(uvicorn.Server):
 
     Attributes
     ----------
-    told
+    stopping
         `True` after a signal to stop.
 
     """
 
-    told = False
+    stopping = False
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        self.force_exit = self.told
-        self.told = True
+        self.force_exit = self.stopping
+        self.stopping = True
         super().handle_exit(sig, frame)
 
 

@@ -21,8 +21,8 @@ from hinged_service.store.snapshot_reader import load_state
 from hinged_service.store.snapshot_writer import packed_state, stage_vectors
 from hinged_service.wire.codec import DamagedState
 from hinged_service.wire.position import Position
-from hinged_service.wire.progress import Tell, silent
-from hinged_service.wire.strict import StrictModel
+from hinged_service.wire.progress import OnProgress, no_progress
+from hinged_service.wire.strict_model import StrictModel
 
 __all__ = [
     "Checkpoint",
@@ -80,10 +80,10 @@ async def keep(
     model_uid: str,
     snapshot: Snapshot,
     chunk: int,
-    tell: Tell = silent,
+    on_progress: OnProgress = no_progress,
 ) -> Literal["ok", "lost"]:
     """Store a whole state as a checkpoint, in `stage` and `enter`, which have these parameters."""
-    staged = await stage(connection, keys, checkpoint, snapshot, chunk, tell)
+    staged = await stage(connection, keys, checkpoint, snapshot, chunk, on_progress)
     return await enter(connection, keys, checkpoint, model_uid, staged)
 
 
@@ -93,7 +93,7 @@ async def stage(
     checkpoint: Checkpoint,
     snapshot: Snapshot,
     chunk: int,
-    tell: Tell = silent,
+    on_progress: OnProgress = no_progress,
 ) -> Staged:
     """Send what takes long of a state; if it is not entered soon, it expires.
 
@@ -105,12 +105,12 @@ async def stage(
         The state.
     chunk
         Names to send in one command.
-    tell
-        Told of the weights that are sent.
+    on_progress
+        Called with the weights that are sent.
 
     """
     own = keys.checkpoint(checkpoint.uid)
-    both, counts = await stage_vectors(connection, own, snapshot, chunk, tell=tell)
+    both, counts = await stage_vectors(connection, own, snapshot, chunk, on_progress=on_progress)
     place = (snapshot.position.id, snapshot.position.chain)
     packed = await asyncio.to_thread(packed_state, snapshot)
     return Staged([own.state, *both], counts, packed, place)
@@ -205,9 +205,13 @@ def _checkpoint(text: str) -> Checkpoint:
 
 
 async def read(
-    connection: Connection, keys: StreamKeys, uid: str, chunk: int, tell: Tell = silent
+    connection: Connection,
+    keys: StreamKeys,
+    uid: str,
+    chunk: int,
+    on_progress: OnProgress = no_progress,
 ) -> Loaded:
-    """Return the state of a checkpoint; `tell` is told of the weights that are read.
+    """Return the state of a checkpoint; `on_progress` reports the weights that are read.
 
     Raises
     ------
@@ -217,7 +221,7 @@ async def read(
     """
     own = keys.checkpoint(uid)
     try:
-        state, vectors = await load_state(connection, own, chunk, tell=tell)
+        state, vectors = await load_state(connection, own, chunk, on_progress=on_progress)
     except DamagedState:
         if await connection.hlen(own.state):
             raise

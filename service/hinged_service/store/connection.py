@@ -58,7 +58,7 @@ class Connection:
     observer
         Counters of the worker; new ones if left out.
     disk
-        Tells how the disk of an embedded server is.
+        Watches the disk of an embedded server.
     notes
         Whether what is found is noted in Redis for other workers, and snapshots are held while they
         are read; false for who only reads.
@@ -134,7 +134,7 @@ class Connection:
                 except exceptions.NoScriptError:
                     reply = await self._servers.ask(keys[0], script.by_text, script.source, *rest)
         except Exception as error:
-            self._tell_of_lost_part(error, keys[0])
+            self._log_lost_part(error, keys[0])
             with translated(self._answering):
                 raise
         if self._answering.lost:
@@ -152,7 +152,7 @@ class Connection:
         except exceptions.NoScriptError:
             return await self.run(script, keys, *args)
         except Exception as error:
-            self._tell_of_lost_part(error, keys[0])
+            self._log_lost_part(error, keys[0])
             with translated(self._answering):
                 raise
 
@@ -209,7 +209,7 @@ class Connection:
 
         Returns
         -------
-        The reply, and up to when what it tells of the stream is known to hold.
+        The reply, and up to when its contents surely hold for the stream.
 
         """
         if size > _SHARED_BYTES:
@@ -223,7 +223,7 @@ class Connection:
                 except exceptions.NoScriptError:
                     found = await share(key, ("EVAL", script.source, *rest), changes)
         except Exception as error:
-            self._tell_of_lost_part(error, key)
+            self._log_lost_part(error, key)
             with translated(self._answering):
                 raise
         if self._answering.lost:
@@ -241,7 +241,7 @@ class Connection:
         """Begin what `share` does for a script that may change the stream; parameters as there.
 
         `then` gets the result, without a task if the connection is there. After any error the
-        script may or may not have run: what `share` raises if it is asked next tells more.
+        script may or may not have run: what `share` raises if called next is more precise.
         """
         if size > _SHARED_BYTES:
             task = asyncio.ensure_future(self.share(script, keys, *args, changes=True, size=size))
@@ -366,7 +366,7 @@ class Connection:
             return answers
 
     async def any_in(self, streams: list[str]) -> list[bool]:
-        """Tell for each key whether its stream has an entry, or it is no stream."""
+        """Return for each key whether its stream has an entry, or it is no stream."""
         async with self._bounded():
             found = await self._servers.ask_each({one: ("XLEN", one) for one in streams})
         return [bool(length) for length in found]
@@ -413,7 +413,7 @@ class Connection:
             primaries = await self._servers.primaries()
             return await asyncio.gather(*(inspect(one, self._of_cluster) for one in primaries))
 
-    def _tell_of_lost_part(self, error: Exception, key: str) -> None:
+    def _log_lost_part(self, error: Exception, key: str) -> None:
         """Log which part of a stream, of the key, a script missed, if it did."""
         if part := lost_part(error):
             self.observer.changes.enter(

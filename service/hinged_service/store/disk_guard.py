@@ -32,7 +32,7 @@ _BLOCK_BYTES: Final = 512
 _REWRITE_ROOM: Final = 4
 """Reserves that must be free for Valkey to rewrite its file: its next file begins without one."""
 _MEND_AGAIN_S: Final = 10.0
-_TELL_AGAIN_S: Final = 3_600.0
+_LOG_AGAIN_S: Final = 3_600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,14 +121,14 @@ class DiskGuard:
             _release(older)
         self.tight = ahead < _least(self._limits.reserve_bytes)
         sizes = [_size(part) for part in [*base, *increments]]
-        told = _fields(call(socket, b"INFO persistence"))
-        if not told:
-            raise ConnectionRefusedError(f"{socket}: Valkey does not tell how it is")
-        failed = told.get("aof_last_write_status") != "ok"
-        if told.get("loading") == "0" and sizes == [
+        info = _fields(call(socket, b"INFO persistence"))
+        if not info:
+            raise ConnectionRefusedError(f"{socket}: Valkey does not report its state")
+        failed = info.get("aof_last_write_status") != "ok"
+        if info.get("loading") == "0" and sizes == [
             _size(part) for part in [*base, *increments]
         ]:  # nothing came meanwhile
-            extra = sum(sizes) - int(told.get("aof_current_size", sum(sizes)))
+            extra = sum(sizes) - int(info.get("aof_current_size", sum(sizes)))
             # A server that made its first, empty base file does not count it.
             self._holed = extra > 0 and extra != sum(sizes[: len(base)])
         holed = self._holed
@@ -145,11 +145,11 @@ class DiskGuard:
             free,
             ahead,
             writable,
-            int(told.get("aof_buffer_length", 0)),
+            int(info.get("aof_buffer_length", 0)),
             not failed and not holed,
             self._warning(free, writable, failed or holed),
         )
-        self._tell(self.disk)
+        self._log_state(self.disk)
         return self.disk
 
     def _parts(self) -> tuple[list[Path], list[Path]]:
@@ -201,11 +201,11 @@ class DiskGuard:
             )
         return ""
 
-    def _tell(self, disk: Disk) -> None:
+    def _log_state(self, disk: Disk) -> None:
         level = logging.WARNING if disk.writable else logging.ERROR
         if disk.warning:
             self._changes.enter(
-                "disk", logger, "%s", disk.warning, level=level, every_s=_TELL_AGAIN_S
+                "disk", logger, "%s", disk.warning, level=level, every_s=_LOG_AGAIN_S
             )
         else:
             self._changes.leave("disk", logger, "The disk of %s has room again.", self._data_dir)
@@ -256,7 +256,7 @@ def _extended(path: Path, reserve: int) -> int | None:
 
 
 def _allocate(fd: int, reserve: int) -> bool:
-    """Allocate blocks behind the end, or as many as there are; tell whether that can be done."""
+    """Allocate blocks behind the end, or as many as there are; return whether that can be done."""
     allocate: Callable[..., int] | None = _fallocate()
     if allocate is None:
         return False

@@ -1,6 +1,6 @@
 """Counts of records that a model did not learn: duplicates and dead letters, by door and reason.
 
-The script that moves a source's offset counts them, so they are as often told as records came.
+The script that moves a source's offset counts them, so they are counted as often as records came.
 """
 
 from __future__ import annotations

@@ -240,8 +240,8 @@ class EmbeddedServer:
         except OSError as error:
             raise StartupError(f"{binary} cannot be run: {error}. {_USE_A_REDIS}") from error
         if done.returncode != 0:
-            said = done.stdout.decode(errors="replace").strip() or self._log_tail()
-            raise StartupError(f"The embedded Valkey did not start: {said}\n{_USE_A_REDIS}")
+            output = done.stdout.decode(errors="replace").strip() or self._log_tail()
+            raise StartupError(f"The embedded Valkey did not start: {output}\n{_USE_A_REDIS}")
 
     def _leave(self, users: FileLock) -> None:
         # A failed upgrade loses the shared lock, as it should: of several leavers at once the

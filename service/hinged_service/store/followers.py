@@ -46,7 +46,7 @@ _NOTED = "entry:"
 
 
 class Retention(NamedTuple):
-    """The events and bytes of log that a stream keeps behind the snapshots; `None`: not said."""
+    """The events and bytes of log that a stream keeps behind the snapshots; `None`: no rule."""
 
     events: int | None
     bytes: int | None
@@ -56,7 +56,7 @@ class DelayedLabelRules(NamedTuple):
     """Rules by which a stream's predictions wait for their labels: the least time, the most.
 
     The default label, as JSON, and its digest are empty for none. Labels may come `early`, before
-    their prediction. The rules of a model without any are not `said`.
+    their prediction. The rules of a model without any are not `declared`.
     """
 
     wait_ms: int
@@ -64,10 +64,10 @@ class DelayedLabelRules(NamedTuple):
     default: str
     digest: str
     early: bool
-    said: bool
+    declared: bool
 
 
-_UNSAID = DelayedLabelRules(86_400_000, 100_000, "", "", early=False, said=False)
+_UNDECLARED = DelayedLabelRules(86_400_000, 100_000, "", "", early=False, declared=False)
 
 
 class StreamRules(NamedTuple):
@@ -122,7 +122,7 @@ async def register(
     """
     on = keys.on
     where = (start.id, start.chain) if isinstance(start, Position) else (start, "")
-    wait = rules.waiting or _UNSAID
+    wait = rules.waiting or _UNDECLARED
     reply = await connection.run(
         _REGISTER,
         [*on.followed, *([on.checkpoint(checkpoint).state] if checkpoint else [])],
@@ -132,7 +132,7 @@ async def register(
         *where,
         checkpoint or "",
         *("" if n is None else n for n in rules.kept),
-        *(wait.wait_ms, wait.most, wait.default, wait.digest, int(wait.early), int(wait.said)),
+        *(wait.wait_ms, wait.most, wait.default, wait.digest, int(wait.early), int(wait.declared)),
         codec.fold_tag(),
     )
     if reply[0] == b"other":

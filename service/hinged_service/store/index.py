@@ -15,11 +15,11 @@ from hinged_service.store.scripts import load
 __all__ = [
     "DamagedEntry",
     "Index",
+    "cached_entry",
     "compare_and_set",
     "enter",
     "find",
     "index",
-    "last_known",
     "read",
     "replace_damaged",
 ]
@@ -75,22 +75,22 @@ async def find(connection: Connection, name: str) -> IndexEntry | Alias | None:
 
 
 def read(connection: Connection, name: str, stored: bytes | None) -> IndexEntry | Alias | None:
-    """Return an index entry as `find` does, given how it is stored."""
+    """Return an index entry as `find` does, from its stored bytes."""
     if stored is None:
         return None
     try:
-        return _decoded.setdefault(connection, {}).setdefault(name, _Known()).meaning_of(stored)
+        return _decoded.setdefault(connection, {}).setdefault(name, _Cached()).meaning_of(stored)
     except ValueError as error:
         raise DamagedEntry(name, stored) from error
 
 
-def last_known(connection: Connection, name: str) -> IndexEntry | None:
+def cached_entry(connection: Connection, name: str) -> IndexEntry | None:
     """Return the entry of a whole model as it was read last, `None` if it was not.
 
     It may be another one by now.
     """
-    known = _decoded.get(connection, {}).get(name)
-    entry = None if known is None else known.entry
+    cached = _decoded.get(connection, {}).get(name)
+    entry = None if cached is None else cached.entry
     whole = isinstance(entry, IndexEntry) and entry.base is not None and not entry.deleting
     return entry if whole and isinstance(entry, IndexEntry) else None
 
@@ -141,7 +141,7 @@ class Index(NamedTuple):
     unreadable: list[str]
 
 
-class _Known:
+class _Cached:
     """Meaning of an entry as last read, and a digest of its text.
 
     To decode one takes longer than all the rest, and few change between two reads.
@@ -162,20 +162,20 @@ class _Known:
         return self.entry
 
 
-_decoded: WeakKeyDictionary[Connection, dict[str, _Known]] = WeakKeyDictionary()
+_decoded: WeakKeyDictionary[Connection, dict[str, _Cached]] = WeakKeyDictionary()
 """The index as last read, by connection."""
 
 
 async def index(connection: Connection) -> Index:
     """Return the index, read in pieces: an entry that changes meanwhile may be old or new."""
     found = Index({}, {}, [])
-    known = _decoded.get(connection, {})
-    seen: dict[str, _Known] = {}
+    cached = _decoded.get(connection, {})
+    seen: dict[str, _Cached] = {}
     unreadable = set()
     async for piece in connection.hscan_bytes(INDEX, _PIECE):
         for field, stored in zip(piece[::2], piece[1::2], strict=True):
             name = field.decode(errors="backslashreplace")
-            one = known.get(name) or _Known()
+            one = cached.get(name) or _Cached()
             try:
                 field.decode()
                 one.meaning_of(stored)

@@ -253,13 +253,13 @@ class LogEnd(NamedTuple):
 
 
 async def end(connection: Connection, keys: StreamKeys) -> LogEnd:
-    """Return the end of a log; `DamagedState` if the stream does not tell it."""
+    """Return the end of a log; `DamagedState` if the stream does not have it."""
     meta = await connection.hgetall(keys.meta)
     try:
         position = Position.parse(f"{meta['last']}.{meta['chain']}")
         return LogEnd(position, Mark(position.id, int(meta["bytes"]), int(meta["count"])))
     except (LookupError, ValueError) as error:
-        raise DamagedState("the stream does not tell the end of its log") from error
+        raise DamagedState("the stream has no readable end of its log") from error
 
 
 async def damage(connection: Connection, keys: ModelKeys) -> dict[str, str]:
@@ -291,9 +291,9 @@ async def backwards(connection: Connection, keys: StreamKeys) -> AsyncIterator[E
     while True:
         found = await connection.newest(keys.log, count, before)
         for entry_id, fields in found:
-            known = f"foreign:{entry_id.decode()}" in meta or f"void:{entry_id.decode()}" in meta
+            skipped = f"foreign:{entry_id.decode()}" in meta or f"void:{entry_id.decode()}" in meta
             with contextlib.suppress(*_NO_ENTRY):
-                if not known:
+                if not skipped:
                     yield replies.entry(entry_id, fields)
         if len(found) < count:
             return

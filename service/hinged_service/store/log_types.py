@@ -218,7 +218,7 @@ class Appended(NamedTuple):
         Ids of entries in between that do not follow from the one before, and are no part of the
         log.
     seen
-        Up to when the answer is known to be the newest.
+        Up to when the answer is surely the newest.
 
     """
 

@@ -42,7 +42,7 @@ class Rounds:
         return await answer
 
     async def aclose(self) -> None:
-        """Stop the round under way; its callers are told that they were cancelled."""
+        """Stop the round under way; its callers are cancelled."""
         await cancel(self._task)
 
     async def _work(self) -> None:

@@ -29,7 +29,7 @@ class Script:
 def load(name: str, *, when_full: bool = False, reading: bool = False) -> Script:
     """Return the script `lua/<name>.lua`.
 
-    One that runs when memory is full, or one that a user who may only read may run, if told so.
+    One that runs when memory is full, or one that a user who may only read may run, if asked for.
     """
     source = _INCLUDE.sub(lambda match: _text(match[1]), _text(name))
     if when_full:

@@ -35,7 +35,7 @@ from hinged_service.wire.codec import (
     place,
 )
 from hinged_service.wire.position import Mark, Position, UpgradePoint
-from hinged_service.wire.progress import Progress, Tell, silent
+from hinged_service.wire.progress import OnProgress, Progress, no_progress
 
 __all__ = ["Opened", "load_snapshot", "load_state", "open_small"]
 
@@ -109,7 +109,7 @@ async def open_small(
     Returns
     -------
     The entry as it is stored; the model, `None` if it is not small, sound and of this process's
-    fold tag: then `load_snapshot` reads it, or tells what is wrong.
+    fold tag: then `load_snapshot` reads it, or raises what is wrong.
 
     """
     script_keys = [*keys.on.followed, keys.state, *(keys.vector(kind) for kind in VECTORS)]
@@ -158,7 +158,7 @@ async def load_snapshot(
     chunk: int,
     hold_ms: int,
     fold: str | None = None,
-    tell: Tell = silent,
+    on_progress: OnProgress = no_progress,
 ) -> Loaded:
     """Read a model's snapshot, whole and of one moment.
 
@@ -175,8 +175,8 @@ async def load_snapshot(
         Time to hold it.
     fold
         The fold tag that it must have; any if left out.
-    tell
-        Told of the weights that are read.
+    on_progress
+        Called with the weights that are read.
 
     Raises
     ------
@@ -206,7 +206,7 @@ async def load_snapshot(
         damage: DamagedState | OtherVersion | None = None
         state = mark = None
         try:
-            state, vectors = await load_state(source, keys, chunk, fold, tell)
+            state, vectors = await load_state(source, keys, chunk, fold, on_progress)
             mark = await _mark_at(connection, keys.on, position)
             tag = await _tag(connection, keys, state, fold)
             last = await upgrade_point(connection, keys)
@@ -243,7 +243,7 @@ async def load_state(
     keys: StateKeys,
     chunk: int,
     fold: str | None = None,
-    tell: Tell = silent,
+    on_progress: OnProgress = no_progress,
 ) -> tuple[StoredState | None, dict[str, dict[Any, float]]]:
     """Read a stored state and its vectors; the state is `None` if nothing is stored.
 
@@ -252,7 +252,7 @@ async def load_state(
     DamagedState
         The stored state cannot be as it was written.
     OtherVersion
-        It is of another schema, or of another fold tag than `fold`, if that is given.
+        It is of another schema, or of another fold tag than `fold`, if that is passed.
 
     """
     fields = await connection.hgetall(keys.state)
@@ -265,7 +265,7 @@ async def load_state(
     done, total = 0, sum(state.sizes.values())
     for kind in sorted({kind for kind, _ in places}):
         async for pairs in connection.hscan(keys.vector(kind), chunk):
-            tell(Progress("read", min(done, total), total))  # a scan may repeat some
+            on_progress(Progress("read", min(done, total), total))  # a scan may repeat some
             _put(pairs, kind, places, vectors)
             done += len(pairs)
             await asyncio.sleep(0)

@@ -18,7 +18,7 @@ from hinged_service.store.scripts import load
 from hinged_service.store.snapshot import Snapshot, Stored
 from hinged_service.wire import codec
 from hinged_service.wire.codec import VECTORS, StoredState, encode_field, encode_state, place
-from hinged_service.wire.progress import Progress, Tell, silent
+from hinged_service.wire.progress import OnProgress, Progress, no_progress
 
 __all__ = ["packed_state", "save_changes", "save_full", "stage_vectors"]
 
@@ -73,11 +73,11 @@ async def save_full(
     snapshot: Snapshot,
     chunk: int,
     is_wanted: Callable[[], bool] = lambda: True,
-    tell: Tell = silent,
+    on_progress: OnProgress = no_progress,
 ) -> Stored:
     """Store a whole snapshot, in chunks of `chunk` names and then all at once.
 
-    `tell` is told of the weights that are written.
+    `on_progress` reports the weights that are written.
 
     Raises
     ------
@@ -85,7 +85,7 @@ async def save_full(
         The snapshot was no longer wanted between two chunks; what was sent expires.
 
     """
-    both, counts = await stage_vectors(connection, keys, snapshot, chunk, is_wanted, tell)
+    both, counts = await stage_vectors(connection, keys, snapshot, chunk, is_wanted, on_progress)
     reply = await connection.run(
         _FULL,
         [*keys.on.followed, keys.state, *both],
@@ -106,7 +106,7 @@ async def stage_vectors(
     snapshot: Snapshot,
     chunk: int,
     is_wanted: Callable[[], bool] = lambda: True,
-    tell: Tell = silent,
+    on_progress: OnProgress = no_progress,
 ) -> tuple[list[str], list[int]]:
     """Send whole vectors to temporary hashes, which expire unless they are used.
 
@@ -128,7 +128,7 @@ async def stage_vectors(
         for tag, values in vectors:
             kept = ((name, value) for name, value in values.items() if value is not None)
             while some := list(itertools.islice(kept, chunk)):
-                tell(Progress("write", done, total))
+                on_progress(Progress("write", done, total))
                 count += len(some)
                 done += len(some)
                 if not is_wanted():

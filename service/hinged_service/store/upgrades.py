@@ -51,7 +51,7 @@ does not hold the position to go on from; the model is gone."""
 
 
 async def seen(connection: Connection, keys: ModelKeys) -> tuple[str | None, str]:
-    """Return the position of a model's snapshot as stored, and the fold tag known for the model."""
+    """Return the stored position of a model's snapshot, and the stored fold tag of the model."""
     where = await connection.hget(keys.on.followers, keys.uid)
     return where, await connection.hget(keys.on.meta, f"fold:{keys.uid}") or ""
 

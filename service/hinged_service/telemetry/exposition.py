@@ -31,9 +31,9 @@ _FACTS: tuple[tuple[str, str, Callable[[ModelSample], float]], ...] = (
     ("hinged_overflows", "Updates left out: a number would overflow.", lambda row: row.overflows),
 )
 _LABELS: tuple[tuple[str, str, Callable[[Labels], float]], ...] = (
-    ("hinged_labels_joined", "Predictions whose label came.", lambda told: told.joined),
-    ("hinged_labels_expired", "Predictions given up.", lambda told: told.expired),
-    ("hinged_labels_late", "Labels that came too late.", lambda told: told.late),
+    ("hinged_labels_joined", "Predictions whose label came.", lambda labels: labels.joined),
+    ("hinged_labels_expired", "Predictions given up.", lambda labels: labels.expired),
+    ("hinged_labels_late", "Labels that came too late.", lambda labels: labels.late),
 )
 _REDIS: tuple[tuple[str, str, Callable[[Iterable[int]], int]], ...] = (
     ("evicts", "1 if Redis may lose the event log by its configuration, else 0.", max),
@@ -154,9 +154,9 @@ class _Workers(Collector):
             for what, count in sorted(counts.items()):
                 if what != "duplicates":
                     rejected.add_metric([row.name, what], count)
-            for door, told in self._gathered.totals.doors.get(row.uid, {}).items():
+            for door, by_kind in self._gathered.totals.doors.get(row.uid, {}).items():
                 at = {"model": row.name, "door": door}
-                for what, count in told.items():
+                for what, count in by_kind.items():
                     if what == "duplicates":
                         duplicates.add_sample("hinged_duplicates_total", at, count)
                     else:
@@ -211,13 +211,13 @@ class _Workers(Collector):
         pending = GaugeMetricFamily(
             "hinged_labels_pending", "Predictions that wait for their label.", labels=["stream"]
         )
-        for stream, told in streams:
-            pending.add_metric([stream], told.waiting)
+        for stream, labels in streams:
+            pending.add_metric([stream], labels.waiting)
         yield pending
         for name, text, value in _LABELS:
             family = CounterMetricFamily(name, text, labels=["stream"])
-            for stream, told in streams:
-                family.add_metric([stream], value(told))
+            for stream, labels in streams:
+                family.add_metric([stream], value(labels))
             yield family
 
 

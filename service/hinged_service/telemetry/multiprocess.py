@@ -138,8 +138,8 @@ class WorkerDirectory:
                 left_out = merge(self._totals, [page], self._most)
                 numbers: dict[Key, list[float]] = {}
                 add_numbers(numbers, self.sheet.read())
-                told = msgspec.structs.replace(self._totals)  # the next call changes ours
-                return Gathered(numbers, [page], told, left_out)
+                totals = msgspec.structs.replace(self._totals)  # the next call changes ours
+                return Gathered(numbers, [page], totals, left_out)
         with self._turn, FileLock(self._directory / "lock") as lock:
             if not lock.wait(time.monotonic() + _PATIENCE_S):
                 raise Unavailable(

@@ -67,7 +67,7 @@ class Observer:
         self._foreign = sheet.add(("foreign_entries",))
         self._errors: dict[str, int] = {}
         self._counts: dict[str, dict[str, int]] = {}
-        self._known: frozenset[str] = frozenset()
+        self._reported: frozenset[str] = frozenset()
         self._gone: dict[str, None] = {}
         self._version = 0
         self._models = 0
@@ -127,9 +127,9 @@ class Observer:
             counts = self._counts[name] = {}
         counts[what] = counts.get(what, 0) + count
 
-    def known(self) -> frozenset[str]:
+    def reported_models(self) -> frozenset[str]:
         """Return the uids of the models last reported."""
-        return self._known
+        return self._reported
 
     def note_index(self, before: Collection[str], uids: Collection[str], names: set[str]) -> None:
         """Forget models that are gone.
@@ -137,7 +137,7 @@ class Observer:
         Parameters
         ----------
         before
-            The models that were known before the index was read.
+            The models that were reported before the index was read.
         uids, names
             All models of the index.
 
@@ -161,7 +161,7 @@ class Observer:
     ) -> WorkerReport:
         """Return the worker's report, as of now."""
         self._version += 1
-        self._known = self._known.union(row.uid for row in rows)
+        self._reported = self._reported.union(row.uid for row in rows)
         counts = {name: dict(counts) for name, counts in self._counts.items()}
         return WorkerReport(
             self._version,
@@ -185,7 +185,7 @@ class Observer:
     def gather(self, page: WorkerReport) -> Gathered:
         """Return the reports of all workers, this one's just made."""
         found = self._shelf.gather(page)
-        self._known = frozenset(found.totals.models)
+        self._reported = frozenset(found.totals.models)
         return found
 
     def close(self, page: WorkerReport) -> None:

@@ -63,9 +63,9 @@ def template(scope: Scope) -> str:
 
 def request_id(scope: Scope) -> str:
     """Return the client's `x-request-id` if it is 1 to 128 printable characters, else a new id."""
-    known: str | None = scope.get(_KEPT)
-    if known is None:
-        given = next((v for name, v in scope["headers"] if name == b"x-request-id"), b"")
-        known = given.decode("ascii") if _ID.fullmatch(given) else secrets.token_hex(8)
-        scope[_KEPT] = known
-    return known
+    kept: str | None = scope.get(_KEPT)
+    if kept is None:
+        sent = next((v for name, v in scope["headers"] if name == b"x-request-id"), b"")
+        kept = sent.decode("ascii") if _ID.fullmatch(sent) else secrets.token_hex(8)
+        scope[_KEPT] = kept
+    return kept

@@ -13,7 +13,7 @@ __all__ = ["StateChangeLog"]
 _MOST = 1_000
 
 
-class _Told(NamedTuple):
+class _LoggedState(NamedTuple):
     text: str
     at_s: float
     again: int
@@ -27,7 +27,7 @@ class StateChangeLog:
     """
 
     def __init__(self) -> None:
-        self._bad: OrderedDict[Hashable, _Told] = OrderedDict()
+        self._bad: OrderedDict[Hashable, _LoggedState] = OrderedDict()
 
     def enter(
         self,
@@ -45,14 +45,14 @@ class StateChangeLog:
         If it goes on, it is logged again after `every_s` seconds, with its number of times.
         """
         text, now_s = message % args if args else message, time.monotonic()
-        known = self._bad.get(key)
+        logged = self._bad.get(key)
         seen = ""
-        if known is not None and known.text == text:
-            if every_s is None or now_s - known.at_s < every_s:
-                self._bad[key] = known._replace(again=known.again + 1)
+        if logged is not None and logged.text == text:
+            if every_s is None or now_s - logged.at_s < every_s:
+                self._bad[key] = logged._replace(again=logged.again + 1)
                 return
-            seen = f" (and {known.again} times more since it was last told)"
-        self._bad[key] = _Told(text, now_s, 0)
+            seen = f" (and {logged.again} times more since it was last logged)"
+        self._bad[key] = _LoggedState(text, now_s, 0)
         self._bad.move_to_end(key)
         if len(self._bad) > _MOST:
             self._bad.popitem(last=False)
@@ -66,6 +66,6 @@ class StateChangeLog:
         *args: object,
         extra: Mapping[str, Any] | None = None,
     ) -> None:
-        """Log that a bad state is over, if it was told of and there is a message."""
+        """Log that a bad state is over, if it was logged and there is a message."""
         if self._bad.pop(key, None) is not None and message:
             logger.warning(message, *args, extra=extra)

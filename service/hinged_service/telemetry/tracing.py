@@ -32,7 +32,7 @@ Call = Callable[[Scope, Receive, Send], Awaitable[None]]
 def configured(variables: Mapping[str, str]) -> Tracing | None:
     """Return the maker of spans; `None` if the environment does not ask for any.
 
-    Spans go by OTLP over HTTP, as `OTEL_EXPORTER_OTLP_…` say; the default of `OTEL_SERVICE_NAME`
+    Spans go by OTLP over HTTP, by `OTEL_EXPORTER_OTLP_…`; the default of `OTEL_SERVICE_NAME`
     is `hinged`.
     """
     if variables.get("OTEL_SDK_DISABLED", "").lower() == "true":

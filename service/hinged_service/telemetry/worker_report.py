@@ -107,7 +107,7 @@ class WorkerReport(msgspec.Struct):
     disk
         The disk of the embedded Valkey, if there is one.
     models
-        How many models there are, in memory or not; 0 before that is known.
+        How many models there are, in memory or not; 0 before that was read.
     aside
         Models that the worker has set aside.
 
@@ -128,7 +128,7 @@ class WorkerReport(msgspec.Struct):
 
 
 class Totals(msgspec.Struct):
-    """Numbers of all models and of dead workers as last shown, so that none goes back.
+    """Numbers of all models and of dead workers as last exposed, so that none goes back.
 
     Attributes
     ----------
@@ -156,19 +156,19 @@ class Totals(msgspec.Struct):
 def add_numbers(total: dict[Key, list[float]], more: Mapping[Key, Sequence[float]]) -> None:
     """Add numbers to those of the same keys."""
     for key, numbers in more.items():
-        known = total.get(key)
-        if known is None:
+        so_far = total.get(key)
+        if so_far is None:
             total[key] = list(numbers)
         else:
-            total[key] = [a + b for a, b in zip(known, numbers, strict=True)]
+            total[key] = [a + b for a, b in zip(so_far, numbers, strict=True)]
 
 
 def add_counts(totals: Totals, page: WorkerReport) -> None:
     """Add the work of a dead worker by model."""
     for name, counts in page.counts.items():
-        known = totals.counts.setdefault(name, {})
+        so_far = totals.counts.setdefault(name, {})
         for what, count in counts.items():
-            known[what] = known.get(what, 0) + count
+            so_far[what] = so_far.get(what, 0) + count
 
 
 def merge(totals: Totals, pages: Sequence[WorkerReport], most: int) -> int:
@@ -191,23 +191,23 @@ def merge(totals: Totals, pages: Sequence[WorkerReport], most: int) -> int:
     rows = sorted((r for p in pages for r in p.rows if r.uid not in gone), key=lambda r: r.name)
     left_out = set()
     for row in rows:
-        known = models.get(row.uid)
-        if known is None and len(models) >= most:
+        so_far = models.get(row.uid)
+        if so_far is None and len(models) >= most:
             left_out.add(row.uid)
-        elif known is None or known.at <= row.at:
+        elif so_far is None or so_far.at <= row.at:
             models[row.uid] = row
     latest: dict[str, ModelSample] = {}
     for row in sorted(models.values(), key=lambda r: r.at):
-        latest[row.name] = row  # a new one may be reported before the old one is known as gone
+        latest[row.name] = row  # a new one may be reported before the old one is gone
     totals.models = {row.uid: row for row in latest.values()}
     streams = {row.stream for row in latest.values()}
     found = [totals.labels, *(page.labels for page in pages)]
     totals.labels = {}
     for labels in found:
-        for stream, told in labels.items():
-            known_labels = totals.labels.get(stream)
-            if stream in streams and (known_labels is None or known_labels.at_s <= told.at_s):
-                totals.labels[stream] = told
+        for stream, newer in labels.items():
+            older = totals.labels.get(stream)
+            if stream in streams and (older is None or older.at_s <= newer.at_s):
+                totals.labels[stream] = newer
     _merge_doors(totals, pages)
     totals.counts = {name: counts for name, counts in totals.counts.items() if name in latest}
     if there := max((page.models for page in pages), default=0):
@@ -220,10 +220,10 @@ def _merge_doors(totals: Totals, pages: Sequence[WorkerReport]) -> None:
     """Bring the counts of sources up to date: the greatest that any worker read."""
     for page in pages:
         for uid, doors in page.doors.items():
-            known = totals.doors.setdefault(uid, {})
-            for door, told in doors.items():
-                counts = known.setdefault(door, {})
-                counts |= {what: max(n, counts.get(what, 0)) for what, n in told.items()}
+            so_far = totals.doors.setdefault(uid, {})
+            for door, newer in doors.items():
+                counts = so_far.setdefault(door, {})
+                counts |= {what: max(n, counts.get(what, 0)) for what, n in newer.items()}
     totals.doors = {uid: doors for uid, doors in totals.doors.items() if uid in totals.models}
 
 

@@ -196,7 +196,7 @@ def _object(fields: Mapping[str, Any]) -> bytes:
 
 
 def _are_late(events: list[LateEvent], mixed: bool) -> bool:
-    """Tell whether all events are whole, or labels of predictions, at least one of these."""
+    """Return whether all events are whole, or labels of predictions, at least one of these."""
     labels = [event for event in events if is_label(event)]
     if not labels or any(event.id is None for event in labels):
         return False

@@ -13,8 +13,8 @@ from hinged_service.wire.faults import (
     MAX_NAME,
     MAX_TEXT,
     MAX_VALUE,
+    abbreviated,
     no_number,
-    shown,
 )
 
 __all__ = [
@@ -143,7 +143,7 @@ class MixedQuestion(Question, gc=False):
 
 
 def is_label(event: Event) -> bool:
-    """Tell whether an event is nothing but the label of an earlier prediction."""
+    """Return whether an event is nothing but the label of an earlier prediction."""
     x: Any = event.x
     return x is UNSET
 
@@ -152,5 +152,5 @@ def not_a_number(x: Mapping[str, Any]) -> tuple[str, str] | None:
     """Return field and fault of the first feature that is no number, `None` if all are."""
     for name, value in x.items():
         if type(value) is not float:
-            return f"x[{shown(name)}]", no_number(value)
+            return f"x[{abbreviated(name)}]", no_number(value)
     return None

@@ -19,9 +19,9 @@ __all__ = [
     "MAX_NAME",
     "MAX_TEXT",
     "MAX_VALUE",
+    "abbreviated",
     "name_faults",
     "no_number",
-    "shown",
     "unexplained",
 ]
 
@@ -119,7 +119,9 @@ def _event_faults(value: Any, at: str, fields: tuple[str, ...], mixed: bool) -> 
     for name in value:
         if name not in fields:
             there = ", ".join(fields)
-            yield Detail(at + shown(name), f"is not a field of an event; the fields are {there}")
+            yield Detail(
+                at + abbreviated(name), f"is not a field of an event; the fields are {there}"
+            )
     if "x" in value:
         yield from _feature_faults(value["x"], at, mixed)
     elif not labelled or value.get("id") is None:
@@ -132,7 +134,9 @@ def _event_faults(value: Any, at: str, fields: tuple[str, ...], mixed: bool) -> 
     elif value["y"] is None or isinstance(value["y"], (list, dict)) or _not_finite(value["y"]):
         yield Detail(f"{at}y", "must be a label: true, false, an integer or text")
     if "w" in value and not _is_number(value["w"], low=0.0):
-        yield Detail(f"{at}w", f"must be a finite number of at least 0, not {shown(value['w'])}")
+        yield Detail(
+            f"{at}w", f"must be a finite number of at least 0, not {abbreviated(value['w'])}"
+        )
     yield from _id_faults(value.get("id"), at)
 
 
@@ -155,26 +159,28 @@ def _feature_faults(x: Any, at: str, mixed: bool) -> Iterator[Detail]:
         yield Detail(f"{at}x", f"has {len(x)} features; at most {MAX_FEATURES} are taken")
     for name, value in x.items():
         if len(name) > MAX_NAME:
-            yield Detail(f"{at}x[{shown(name)}]", f"has a name over {MAX_NAME} characters")
+            yield Detail(f"{at}x[{abbreviated(name)}]", f"has a name over {MAX_NAME} characters")
         if mixed and (value is None or isinstance(value, (bool, str))):
             if isinstance(value, str) and len(value) > MAX_TEXT:
-                yield Detail(f"{at}x[{shown(name)}]", f"is text over {MAX_TEXT} characters")
+                yield Detail(f"{at}x[{abbreviated(name)}]", f"is text over {MAX_TEXT} characters")
         elif not _is_number(value, low=-MAX_VALUE):
-            yield Detail(f"{at}x[{shown(name)}]", no_number(value))
+            yield Detail(f"{at}x[{abbreviated(name)}]", no_number(value))
 
 
 def no_number(value: Any) -> str:
     """Return the reason against a value that is no number of the range taken."""
     if isinstance(value, bool):
-        return f"{_RANGE}, not {shown(value)}; send 1 or 0, or add OneHotEncoder to the pipeline"
+        return (
+            f"{_RANGE}, not {abbreviated(value)}; send 1 or 0, or add OneHotEncoder to the pipeline"
+        )
     if isinstance(value, str):
         return (
-            f"{_RANGE}, not {shown(value)}; text needs OneHotEncoder, FeatureHasher, BagOfWords or "
-            "TFIDF in the pipeline"
+            f"{_RANGE}, not {abbreviated(value)}; text needs OneHotEncoder, FeatureHasher, "
+            "BagOfWords or TFIDF in the pipeline"
         )
     if value is None:
         return f"{_RANGE}, not null; leave it out, or add StatImputer to the pipeline"
-    return f"{_RANGE}, not {shown(value)}"
+    return f"{_RANGE}, not {abbreviated(value)}"
 
 
 def _is_number(value: Any, low: float) -> bool:
@@ -187,7 +193,7 @@ def _not_finite(value: Any) -> bool:
     return isinstance(value, float) and not math.isfinite(value)
 
 
-def shown(value: object) -> str:
+def abbreviated(value: object) -> str:
     """Return a value as it may stand in an error: JSON-like, printable, at most 40 characters."""
     text = ascii(value)
     return text if len(text) <= 40 else text[:37] + "..."

@@ -34,7 +34,7 @@ class EntryId(NamedTuple):
 
     @classmethod
     def of(cls, text: str) -> EntryId:
-        """Return the id that a text is known to hold; a missing `seq` is 0."""
+        """Return the id that a valid text holds; a missing `seq` is 0."""
         ms, _, seq = text.partition("-")
         return cls(int(ms), int(seq or 0))
 

@@ -1,4 +1,4 @@
-"""The choice of the probabilities that a prediction tells: all, none, or those of the likeliest."""
+"""The choice of the probabilities in a prediction: all, none, or those of the likeliest."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 __all__ = ["ALL", "PROBA_PATTERN", "USUAL", "parse_proba"]
 
 USUAL: Final = 10
-"""Probabilities that a prediction tells at most unless it is asked for others."""
+"""Most probabilities in a prediction unless it is asked for others."""
 ALL: Final = sys.maxsize
 """More probabilities than any model has."""
 PROBA_PATTERN: Final = "^(all|none|top:[1-9][0-9]{0,5})$"

@@ -1,4 +1,4 @@
-"""Progress of a long call: what is told of it while it runs."""
+"""Progress of a long call: the reports that its caller gets while it runs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 
 from hinged_service.wire.responses import about
 
-__all__ = ["PROGRESS_TYPE", "SIZE_HEADER", "AnswerHead", "Progress", "Tell", "silent"]
+__all__ = ["PROGRESS_TYPE", "SIZE_HEADER", "AnswerHead", "OnProgress", "Progress", "no_progress"]
 
 PROGRESS_TYPE: Final = "application/x-ndjson"
 """Media type of an answer that begins with lines of progress."""
@@ -44,9 +44,9 @@ class AnswerHead(msgspec.Struct, frozen=True):
     headers: Annotated[dict[str, str], about("Its header fields, their names in lower case.")]
 
 
-Tell = Callable[[Progress], None]
+OnProgress = Callable[[Progress], None]
 """Takes note of progress. It may raise, which ends the step: nobody waits for the answer."""
 
 
-def silent(_: Progress) -> None:
+def no_progress(_: Progress) -> None:
     """Take no note."""

@@ -1,8 +1,8 @@
 """Answers of the service, which it encodes, its client decodes and its OpenAPI describes.
 
 A field with a default may be missing in the answer of an older service. A `position` may be
-given as `at_least` to a call that must know as much. The file is long: all answers stand side by
-side, one struct each.
+passed as `at_least` to a call that must have as much. The file is long: all answers stand side
+by side, one struct each.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ class Explanation(msgspec.Struct, frozen=True):
     """The contributions of features to a score."""
 
     y: Annotated[
-        Label | None, about("The label whose score is explained; null while no class is known.")
+        Label | None, about("The label whose score is explained; null while no class was seen.")
     ]
     score: Annotated[float, about("The score; the sum of all contributions and the intercept.")]
     intercept: Annotated[float, about("The score without features.")]
@@ -162,7 +162,7 @@ class LabelCounts(msgspec.Struct, frozen=True, kw_only=True):
     predicted: Annotated[int, about("Predictions that were kept under an id.")]
     waiting: Annotated[int, about("Those whose label has not come.")]
     joined: Annotated[int, about("Those whose label came.")]
-    defaulted: Annotated[int, about("Those given the default label.")]
+    defaulted: Annotated[int, about("Those that got the default label.")]
     expired: Annotated[int, about("Those given up without a label.")]
     late: Annotated[int, about("Labels that came too late.")]
     unknown: Annotated[int, about("Labels of no prediction.")]
@@ -239,7 +239,7 @@ class ModelInfo(ModelListed, frozen=True, kw_only=True):
         about(
             "Its progressive metrics by name. A confusion matrix has the 50 classes that occur "
             "most often, fewer if their names are long. If it is cut, a value under its name and "
-            "`_classes` tells how many classes are shown, and of how many."
+            "`_classes` holds how many classes are listed, and of how many."
         ),
     ] = {}
     label_counts: Annotated[
@@ -266,10 +266,12 @@ class ModelInfo(ModelListed, frozen=True, kw_only=True):
         bool | None,
         about(
             "Whether its probabilities are calibrated; otherwise they order events, but are not "
-            "frequencies. null: an older service does not tell."
+            "frequencies. null: an older service does not report it."
         ),
     ] = None
-    snapshot: Annotated[str, about("Entry id of the snapshot in Redis, as far as known here.")]
+    snapshot: Annotated[
+        str, about("Entry id of the snapshot in Redis, as this worker last read it.")
+    ]
     stale_s: Annotated[float | None, about("Its age in seconds while Redis does not answer.")] = (
         None
     )

@@ -84,8 +84,8 @@ class TestHingeSGD:
         assert other.intercept == pytest.approx(model.intercept, rel=1e-12)
 
     def test_pegasos_keeps_the_norm_that_it_starts_with(self) -> None:
-        start = {"initial_weights": {"a": 3.0, "b": 4.0}, "initial_intercept": 12.0}
-        model = HingeSGD(steps="pegasos", l2=1e-3, **start)
+        start = {"a": 3.0, "b": 4.0}
+        model = HingeSGD(steps="pegasos", l2=1e-3, initial_weights=start, initial_intercept=12.0)
         assert model.intercept_squares == 169.0
         learned(model, [({"a": 5.0}, True)])  # the margin is above 1: shrunk by 1 - 1 / 1
         assert (model.intercept_squares, model.intercept) == (0.0, 0.0)

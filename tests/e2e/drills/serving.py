@@ -91,11 +91,11 @@ class Serving(Worker):
     def budget_bytes(self) -> int:
         """Memory that the process should stay below, as docs/operations/sizing.md counts it."""
         models = httpx.get(f"{self.url}/v1/models", timeout=60, verify=False).json()
-        shown = [
+        infos = [
             httpx.get(f"{self.url}/v1/models/{one['name']}", timeout=60, verify=False).json()
             for one in models
         ]
-        of_models = sum(_MODEL_BYTES + int(one["bytes"]) for one in shown)
+        of_models = sum(_MODEL_BYTES + int(one["bytes"]) for one in infos)
         return _IDLE_BYTES + _MOVING_BYTES + of_models
 
 

@@ -130,7 +130,7 @@ def _until_ahead(worker: Serving, ahead_s: float) -> None:
     """Wait until a worker's clock is so far ahead, as its answers tell."""
 
     def is_ahead() -> bool:
-        told = httpx.get(f"{worker.url}/healthz", timeout=10, verify=False).headers["date"]
-        return abs(parsedate_to_datetime(told).timestamp() - time.time() - ahead_s) < _HOUR_S
+        date = httpx.get(f"{worker.url}/healthz", timeout=10, verify=False).headers["date"]
+        return abs(parsedate_to_datetime(date).timestamp() - time.time() - ahead_s) < _HOUR_S
 
     wait_until(is_ahead)

@@ -98,7 +98,7 @@ def told_apart(client: redis.Redis) -> tuple[list[str], list[str]]:
 
 
 def leads(entry_id: str, chain: str, to: dict[str, str]) -> bool:
-    """Tell whether an entry is the one before another, by the chain of that one."""
+    """Return whether an entry is the one before another, by the chain of that one."""
     if "genesis" in to:
         return False
     text = chain + entry_id + to["from"] + sha1(to["events"])

@@ -192,7 +192,7 @@ def _metric(service: Embedded, name: str) -> float:
 
 
 def _holds_unwritten(service: Embedded, within_s: float = 0) -> bool:
-    """Tell whether Valkey has something that is not written, now or within some seconds."""
+    """Return whether Valkey has something that is not written, now or within some seconds."""
     deadline_s = time.monotonic() + within_s
     while _metric(service, "hinged_disk_unwritten_bytes") == 0:
         if time.monotonic() >= deadline_s:

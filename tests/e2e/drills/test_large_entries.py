@@ -61,8 +61,8 @@ def test_entries_of_a_megabyte_hold_little_memory_and_leave_small_log_entries(
                     time.sleep(0.02)
             assert not bystander.failed
             assert bystander.p99_ms < max(most_ms, bound_ms(worker.url, "quiet"))
-            code, _, told = running.end()
-            assert code == 0, told
+            code, _, stderr = running.end()
+            assert code == 0, stderr
             entries: Any = own_db.xrange("hinged:{m}:log")
             sizes = [len(fields["events"]) for _, fields in entries if "events" in fields]
             assert max(sizes) < 2 * _ENTRY_BYTES

@@ -16,19 +16,19 @@ from tests.support.service import Service
 
 @pytest.fixture
 def guarded(own_server: RedisServer) -> Iterator[tuple[Service, dict[str, str]]]:
-    shown, records = {}, []
+    tokens, records = {}, []
     wanted: list[Any] = [
         ("root", ("predict", "learn", "admin"), ("*",)),
         ("reader", ("predict",), ("open*",)),
     ]
     for name, scopes, models in wanted:
-        shown[name], record = new_key(name, scopes, models)
+        tokens[name], record = new_key(name, scopes, models)
         records.append(record.model_dump(mode="json"))
     with Service(own_server.url, keys=json.dumps(records)) as service, service.client() as client:
-        client.headers["authorization"] = f"Bearer {shown['root']}"
+        client.headers["authorization"] = f"Bearer {tokens['root']}"
         for name in ("open-one", "secret-one"):
             client.put(f"/v1/models/{name}", json={"learner": {"type": "perceptron"}})
-        yield service, shown
+        yield service, tokens
 
 
 def test_a_key_is_asked_for_and_stays_in_the_tab(

@@ -28,8 +28,8 @@ def events(n: int, first: int = 0) -> list[dict[str, Any]]:
 
 def contradict(client: httpx.Client, path: str, x: dict[str, Any]) -> None:
     """Teach the label that the model would not predict, so that its weights move."""
-    told = client.post(f"{path}/predict", json={"x": x}).json()
-    y = "up" if told["y"] == "down" else "down"
+    predicted = client.post(f"{path}/predict", json={"x": x}).json()
+    y = "up" if predicted["y"] == "down" else "down"
     assert client.post(f"{path}/learn", json={"x": x, "y": y}).json()["updated"]
 
 
@@ -117,8 +117,8 @@ def test_charts_show_the_whole_life_and_go_on_live(visit: Open, client: httpx.Cl
             texts = labels.all_text_contents()
             assert len(set(texts)) == len(texts) > 1, f"equal labels: {texts}"
         assert "Events learned" in texts
-    told = here.card("Accuracy").locator(".mark.command title").text_content()
-    assert 'configure {"learning_rate": 0.5}, after 400 events' in (told or "")
+    predicted = here.card("Accuracy").locator(".mark.command title").text_content()
+    assert 'configure {"learning_rate": 0.5}, after 400 events' in (predicted or "")
     chart = here.card("Accuracy").locator("svg.chart")
     chart.focus()
     here.page.keyboard.press("ArrowLeft")

@@ -20,7 +20,7 @@ BINARY: list[tuple[str, Any]] = [
 
 
 def bends(learner: Any) -> bool:
-    """Tell whether the score half way between two events is another than half of both."""
+    """Return whether the score half way between two events is another than half of both."""
     chance = random.Random(3)
     points = [{"a": chance.gauss(0, 1), "b": chance.gauss(0, 1)} for _ in range(400)]
     for x in points:
@@ -41,9 +41,9 @@ def test_corners_are_taken_for_the_whole_only_of_what_is_a_plane(
         path = f"/v1/models/plane-{kind}"
         spec = {"learner": catalogue.learner(kind), "labels": [False, True]}
         client.put(path, json=spec).raise_for_status()
-        told = here.page.evaluate(
+        straight = here.page.evaluate(
             "async (spec) => (await import('./page/features.js')).isAffine(spec)",
             client.get(path).json()["spec"],
         )
-        assert not (told and bends(learner)), kind
-        assert told or kind in ("auto", "hedge", "curved", "quadratic")
+        assert not (straight and bends(learner)), kind
+        assert straight or kind in ("auto", "hedge", "curved", "quadratic")

@@ -78,9 +78,9 @@ def test_xor_needs_the_product(visit: Open, client: httpx.Client, key: str, righ
     rows = [{"x": {"a": a, "b": b}, "y": a != b} for a in (0, 1) for b in (0, 1)]
     client.post(f"{path}/learn", json=rows * 20).raise_for_status()
     step(here, 1)
-    told: list[Mapping[str, Any]] = client.post(
+    predicted: list[Mapping[str, Any]] = client.post(
         f"{path}/predict", json=[{"x": r["x"]} for r in rows]
     ).json()
-    assert all(t["y"] == r["y"] for t, r in zip(told, rows, strict=True)) is right
+    assert all(t["y"] == r["y"] for t, r in zip(predicted, rows, strict=True)) is right
     badges = here.card("The events").locator("tbody .badge").all_inner_texts()
     assert all(text.startswith("right") for text in badges) is right

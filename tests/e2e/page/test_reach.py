@@ -76,9 +76,9 @@ def test_a_walk_by_keyboard(visit: Open, reached: str) -> None:
     before = here.number("events")
     page.keyboard.press("Space")
     here.until(lambda: here.number("events") == before + 1)
-    said = page.locator("#said")
-    here.until(lambda: said.inner_text() != "")
-    assert said.get_attribute("aria-live") == "polite"
+    announcement = page.locator("#said")
+    here.until(lambda: announcement.inner_text() != "")
+    assert announcement.get_attribute("aria-live") == "polite"
 
 
 @pytest.mark.parametrize("where", VIEWS)
@@ -134,8 +134,8 @@ def test_names_full_of_markup_are_text(visit: Open, client: httpx.Client) -> Non
     for title in ("Largest weights", "Latest events", "Confusion", "Two features", "Try it"):
         here.until(lambda card: card.get_by_text(HOSTILE).count() > 0, here.card(title))
     assert here.card("Try it").get_by_label("Value of __proto__").input_value() == "1"
-    told = client.post(f"{path}/explain", json={"x": sent[0]["x"]}).json()
-    assert len(told["features"]) == here.card("Try it").locator(".bars li").count() - 1
+    explained = client.post(f"{path}/explain", json={"x": sent[0]["x"]}).json()
+    assert len(explained["features"]) == here.card("Try it").locator(".bars li").count() - 1
     assert here.page.locator("main img, main b b, main script").count() == 0
     assert dialogs == []
 

@@ -20,13 +20,13 @@ def test_an_event_is_explained_and_taught(visit: Open, client: httpx.Client) -> 
     value.fill("1")
     card.get_by_label("Value of lunch").fill("1")
     here.button("Predict and explain").click()
-    told = client.post(f"{path}/explain", json={"x": {"free": 1, "lunch": 1}}).json()
+    answer = client.post(f"{path}/explain", json={"x": {"free": 1, "lunch": 1}}).json()
     here.until(lambda: card.locator(".bars li").count() >= 2)
-    for name, adds in told["features"].items():
+    for name, adds in answer["features"].items():
         row = card.locator(f".bars li:has(.name:text-is('{name}')) .value")
         assert float(row.inner_text().replace("−", "-")) == adds
-    assert f"It says {told['y']}" in card.inner_text()
-    other = "ham" if told["y"] == "spam" else "spam"
+    assert f"It says {answer['y']}" in card.inner_text()
+    other = "ham" if answer["y"] == "spam" else "spam"
     card.get_by_label("The right label is").select_option(other)
     here.button("Teach it").click()
     here.sees("That was a mistake, and the weights moved.")
@@ -59,8 +59,8 @@ def test_pasted_json_and_what_is_wrong_with_it(visit: Open, client: httpx.Client
     here.until(lambda: "x['text']" in card.inner_text())
     area.fill('{"x": {"text": "free lunch"}}')
     here.button("Predict and explain").click()
-    told = client.post(f"{path}/predict", json={"x": {"text": "free lunch"}}).json()
-    here.until(lambda: f"It says {told['y']}" in card.inner_text())
+    answer = client.post(f"{path}/predict", json={"x": {"text": "free lunch"}}).json()
+    here.until(lambda: f"It says {answer['y']}" in card.inner_text())
     card.get_by_label("The right label is").fill("something new")
     here.button("Teach it").click()
     here.until(lambda: "something new" in client.get(path).json()["classes"])

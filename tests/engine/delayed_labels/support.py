@@ -54,21 +54,21 @@ class Face:
         return found
 
     def labels(self) -> dict[str, Any]:
-        """Return what is told of predictions and labels; all workers must soon agree."""
-        told = [info["label_counts"] for info in self.infos()]
+        """Return the counts of predictions and labels; all workers must soon agree."""
+        counts = [info["label_counts"] for info in self.infos()]
         for _ in range(20):  # they are asked one after the other, and the ring may turn between
-            if all(one == told[0] for one in told):
+            if all(one == counts[0] for one in counts):
                 break
-            told = [info["label_counts"] for info in self.infos()]
-        assert all(one == told[0] for one in told), told
-        found: dict[str, Any] = told[0]
+            counts = [info["label_counts"] for info in self.infos()]
+        assert all(one == counts[0] for one in counts), counts
+        found: dict[str, Any] = counts[0]
         return found
 
     def damaged(self) -> list[str]:
         """Return where something is damaged; all workers agree."""
-        told = [sorted(part["where"] for part in info["damaged"]) for info in self.infos()]
-        assert all(one == told[0] for one in told), told
-        return told[0]
+        damage = [sorted(part["where"] for part in info["damaged"]) for info in self.infos()]
+        assert all(one == damage[0] for one in damage), damage
+        return damage[0]
 
     def repair(self) -> dict[str, Any]:
         answer = self._next().post(f"/v1/models/{self.name}/repair")
@@ -104,18 +104,18 @@ def agrees_with_its_log(client: redis.Redis, face: Face) -> None:
     """Fail unless every worker's weights and late account are those of a plain fold."""
     weights, late, mistakes = witnessed(client, face.name)
     for worker, info in zip(face.clients, face.infos(), strict=True):
-        shown = worker.get(f"/v1/models/{face.name}/weights").json()
-        assert _bits(shown["weights"]) == _bits(weights)
-        told = info["label_counts"]
+        stored = worker.get(f"/v1/models/{face.name}/weights").json()
+        assert _bits(stored["weights"]) == _bits(weights)
+        counts = info["label_counts"]
         assert info["mistakes"] == mistakes
-        assert (told["labelled"], told["served"], told["served_mistakes"]) == (
+        assert (counts["labelled"], counts["served"], counts["served_mistakes"]) == (
             late.labelled,
             late.served,
             late.served_mistakes,
         )
-        assert told["longest_delay_s"] == late.longest_delay_ms / 1000
+        assert counts["longest_delay_s"] == late.longest_delay_ms / 1000
         mean = late.delay_ms / late.labelled / 1000 if late.labelled else None
-        assert told["mean_delay_s"] == mean
+        assert counts["mean_delay_s"] == mean
 
 
 def _bits(weights: dict[str, float]) -> dict[str, str]:

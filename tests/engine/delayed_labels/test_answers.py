@@ -52,12 +52,12 @@ def test_what_is_learned_is_what_was_predicted_on_however_it_was_written(
     new: NewFace, kind: str, x: str
 ) -> None:
     late, whole = new(), new()
-    asked, told = f'{{"id":"a","x":{x}}}', f'{{"x":{x},"y":true}}'
+    asked, sent = f'{{"id":"a","x":{x}}}', f'{{"x":{x},"y":true}}'
     line = kind == "lines"
-    told = told.replace("\n", " ")
+    sent = sent.replace("\n", " ")
     body = f"[{asked}]" if kind == "array" else asked.replace("\n", " ") if line else asked
     headers = {"content-type": "application/x-ndjson" if line else "application/json"}
-    for face, call, content in ((late, "predict", body), (whole, "learn", told)):
+    for face, call, content in ((late, "predict", body), (whole, "learn", sent)):
         path = f"/v1/models/{face.name}/{call}"
         answer = face.clients[0].post(path, content=content.encode(), headers=headers)
         assert answer.status_code == 200, answer.text

@@ -23,8 +23,8 @@ def test_fifty_copies_of_a_prediction_and_of_its_label(new: NewFace, server: Red
     asked = at_once(face.predict, [{"id": "p", "x": X}] * 50)
     assert {status for status, _ in asked} == {200}
     assert face.counts("predicted", "waiting") == (1, 1)
-    told = at_once(face.learn, [{"id": "p", "y": True}] * 50)
-    assert Counter((status, one["duplicate"]) for status, one in told) == {
+    answers = at_once(face.learn, [{"id": "p", "y": True}] * 50)
+    assert Counter((status, one["duplicate"]) for status, one in answers) == {
         (200, False): 1,
         (200, True): 49,
     }
@@ -36,8 +36,8 @@ def test_one_of_two_labels_and_one_of_two_sets_of_features_wins(new: NewFace) ->
     face = new()
     asked = at_once(face.predict, [{"id": "p", "x": {"a": i % 2}} for i in range(20)])
     assert Counter(status for status, _ in asked) == {200: 10, 409: 10}
-    told = at_once(face.learn, [{"id": "p", "y": i % 2 == 0} for i in range(20)])
-    assert Counter(status for status, _ in told) == {200: 10, 409: 10}
+    answers = at_once(face.learn, [{"id": "p", "y": i % 2 == 0} for i in range(20)])
+    assert Counter(status for status, _ in answers) == {200: 10, 409: 10}
     assert face.counts("joined", "duplicates", "conflicts") == (1, 9, 10)
 
 
@@ -47,8 +47,8 @@ def test_labels_and_whole_events_of_the_same_ids(new: NewFace, db: redis.Redis) 
     bodies: list[dict[str, Any]] = []
     for i in range(10):
         bodies += [{"id": f"p{i}", "y": True}, {"id": f"p{i}", "x": X, "y": True}]
-    told = at_once(face.learn, bodies)
-    assert Counter((status, one["duplicate"]) for status, one in told) == {
+    answers = at_once(face.learn, bodies)
+    assert Counter((status, one["duplicate"]) for status, one in answers) == {
         (200, False): 10,
         (200, True): 10,
     }
@@ -84,5 +84,5 @@ def test_labels_with_delays_of_their_own(new: NewFace, server: RedisServer) -> N
     assert face.counts("served", "served_mistakes") == (2, 2)
     info = face.infos()[1]
     assert (info["mistakes"], info["updates"], info["hinge_loss"]) == (1, 1, 1.0)
-    shown = face.clients[1].get(f"/v1/models/{face.name}/weights").json()
-    assert (shown["weights"], shown["intercept"]) == ({"a": 1.0}, 1.0)
+    found = face.clients[1].get(f"/v1/models/{face.name}/weights").json()
+    assert (found["weights"], found["intercept"]) == ({"a": 1.0}, 1.0)

@@ -82,15 +82,15 @@ def test_every_counter_equals_what_was_sent(own_server: RedisServer, own_db: red
         jobs += _in_parts("learn", labels[TOTAL // 20 :], size)
         jobs += [("learn", [{"id": f"unknown{i}", "y": True}]) for i in range(TOTAL // 100)]
         chance.shuffle(jobs)
-        told = asyncio.run(_posts(ports, jobs))
+        answers = asyncio.run(_posts(ports, jobs))
         wrong = timely[-TOTAL // 100 :]
         others = [("learn", [{"id": name, "y": not truth[name]}]) for name in wrong]
-        told_wrong = asyncio.run(_posts(ports, others))
-        assert {status for status, _ in told_wrong} == {409}
-        statuses = Counter(status for status, _ in told)
+        refusals = asyncio.run(_posts(ports, others))
+        assert {status for status, _ in refusals} == {409}
+        statuses = Counter(status for status, _ in answers)
         assert statuses[404] == TOTAL // 100
         assert statuses.keys() <= {200, 404}
-        ones = [one for status, part in told if status == 200 for one in part]
+        ones = [one for status, part in answers if status == 200 for one in part]
         duplicates = sum(one["duplicate"] for one in ones)
         outcomes = [one for one in ones if not one["duplicate"]]
         assert (len(outcomes), duplicates) == (len(timely), TOTAL // 10)

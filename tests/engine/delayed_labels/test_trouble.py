@@ -147,8 +147,8 @@ def test_after_an_outage_a_label_is_too_late(own_server: RedisServer) -> None:
         face.learn({"id": "b", "y": True})
         own_server.stop()
         time.sleep(8)
-        told = client.get("/v1/models/m")
-        assert told.status_code == 200, "what is known is told without Redis"
+        info = client.get("/v1/models/m")
+        assert info.status_code == 200, "what is known is told without Redis"
         own_server.start()
         soon(lambda: client.get("/readyz").status_code == 200)
         soon(lambda: face.counts("expired") == (1,))

@@ -32,13 +32,13 @@ def given(name: str, n: int) -> dict[str, Any]:
     return event(n, y=("yes" if rare else "no") if name == "named" else rare)
 
 
-def told(state: ModelState) -> Any:
+def state_of(state: ModelState) -> Any:
     return state_scalars(state), {name: dict(part.view()) for name, part in state.vectors().items()}
 
 
 def untimed(state: ModelState) -> Any:
-    """Return what `told` does but for the times of the entries of the log."""
-    scalars, vectors = told(state)
+    """Return what `state_of` does but for the times of the entries of the log."""
+    scalars, vectors = state_of(state)
     del scalars["history"]["points"]["at_ms"]
     return scalars, vectors
 
@@ -67,8 +67,8 @@ def test_the_counts_go_where_the_model_goes(redis_url: str, name: str) -> None:
             here = (await one.read("m")).state
             assert counted(here) == 60
             async with worker(redis_url) as cold:
-                assert told((await cold.read("m")).state) == told(here)
-            assert told((await two.read("m")).state) == told(here)
+                assert state_of((await cold.read("m")).state) == state_of(here)
+            assert state_of((await two.read("m")).state) == state_of(here)
             await one.lifecycle.create_imported("far", export.imported(body))
             assert counted((await one.read("far")).state) == 33
             await one.learn("far", *(given(name, n) for n in range(33, 60)))
@@ -89,8 +89,8 @@ def test_the_sample_weight_by_hand(client: httpx.Client, new_model: NewModel) ->
         x = {"a": 1.0 + number}
         client.post(f"{path}/learn", json={"x": x, "y": y, "w": w}).raise_for_status()
         by_hand.learn_one(x, y == 1, balanced)
-        shown = client.get(f"{path}/weights").json()
-        assert shown["weights"] == pytest.approx(dict(by_hand.weights), abs=1e-12)
+        served = client.get(f"{path}/weights").json()
+        assert served["weights"] == pytest.approx(dict(by_hand.weights), abs=1e-12)
     assert client.get(path).json()["spec"]["class_weight"] == "balanced"
 
 

@@ -49,7 +49,7 @@ async def _act(one: Worker, chance: random.Random, sent: Sent) -> None:
             await _again(lambda: one.learn("m", *events))
         case "configure":
             rate = chance.choice([0.25, 0.7, 1.5])
-            await _told(one, sent, do="configure", set={"learning_rate": rate})
+            await _command(one, sent, do="configure", set={"learning_rate": rate})
         case "restore":
             if len(sent.checkpoints) < 3:
                 made = await (await _again(lambda: one.read("m"))).checkpoints.make(None)
@@ -57,12 +57,12 @@ async def _act(one: Worker, chance: random.Random, sent: Sent) -> None:
                 sent.checkpoints[made.uid] = made.position.partition(".")[0]
             else:
                 uid = chance.choice(list(sent.checkpoints))
-                await _told(one, sent, do="restore", checkpoint=uid)
+                await _command(one, sent, do="restore", checkpoint=uid)
         case what:
-            await _told(one, sent, do=what)
+            await _command(one, sent, do=what)
 
 
-async def _told(one: Worker, sent: Sent, **command: Any) -> None:
+async def _command(one: Worker, sent: Sent, **command: Any) -> None:
     sent.commands.append(command)
     await (await _again(lambda: one.read("m"))).commands.append(command)
 

@@ -21,7 +21,7 @@ def _weights(client: httpx.Client, model: str) -> Any:
     return found["weights"], found["intercept"]
 
 
-def _told(client: httpx.Client, model: str, what: str, **body: Any) -> str:
+def _command(client: httpx.Client, model: str, what: str, **body: Any) -> str:
     answer = client.post(f"{model}/{what}", json=body) if body else client.post(f"{model}/{what}")
     assert answer.status_code == 200, answer.text
     position: str = answer.json()["position"]
@@ -34,7 +34,7 @@ def test_a_frozen_model_is_scored_but_learns_nothing(
 ) -> None:
     model = new_model(metrics=["accuracy"], pipeline=[{"type": "StandardScaler"}])
     client.post(f"{model}/learn", json=[HIT, MISS, {"x": {"a": 3.0}, "y": True}])
-    _told(client, model, "freeze")
+    _command(client, model, "freeze")
     before, info = _weights(client, model), client.get(model).json()
     answer = client.post(f"{model}/predict", json={"x": {"a": 5.0}}).json()
     wrong = not answer["y"]
@@ -49,8 +49,8 @@ def test_a_frozen_model_is_scored_but_learns_nothing(
     rights = info["metrics"]["accuracy"] * 3
     assert now["metrics"]["accuracy"] == pytest.approx(rights / 8)
     assert _weights(client, model) == before
-    _told(client, model, "freeze")
-    _told(client, model, "unfreeze")
+    _command(client, model, "freeze")
+    _command(client, model, "unfreeze")
     assert not client.get(model).json()["frozen"]
     learned = client.post(f"{model}/learn", json={"x": {"a": 5.0}, "y": wrong}).json()
     assert learned["updated"]
@@ -63,8 +63,8 @@ def test_a_reset_forgets_what_was_learned_and_keeps_the_account(
     model = new_model(metrics=["accuracy"])
     client.post(f"{model}/learn", json=[HIT, MISS, HIT, MISS])
     info = client.get(model).json()
-    _told(client, model, "configure", set={"learning_rate": 0.5})
-    _told(client, model, "reset")
+    _command(client, model, "configure", set={"learning_rate": 0.5})
+    _command(client, model, "reset")
     assert _weights(client, model) == ({}, 0.0)
     now = client.get(model).json()
     for part in ("events", "mistakes", "updates", "hinge_loss", "radius", "metrics"):
@@ -77,7 +77,7 @@ def test_a_reset_forgets_what_was_learned_and_keeps_the_account(
 def test_a_configured_rate_holds_from_there_on(client: httpx.Client, model: str) -> None:
     client.post(f"{model}/learn", json=HIT)
     assert _weights(client, model) == ({"a": 1.0}, 1.0)
-    _told(client, model, "configure", set={"learning_rate": 0.25})
+    _command(client, model, "configure", set={"learning_rate": 0.25})
     assert _weights(client, model) == ({"a": 1.0}, 1.0)
     client.post(f"{model}/learn", json=MISS)
     assert _weights(client, model) == ({"a": 0.75}, 0.75)
@@ -155,7 +155,7 @@ def test_a_configured_rule_learns_as_the_changed_learner(
     for number in range(6):
         event = {"x": {"a": 1.0 + number, "b": 0.5}, "y": number % 3 == 0}
         if number == 3:
-            _told(client, path, "configure", set=change)
+            _command(client, path, "configure", set=change)
             learner.mutate(change)
         client.post(f"{path}/learn", json=event).raise_for_status()
         learner.learn_one(event["x"], event["y"])

@@ -158,8 +158,8 @@ def test_a_repair_puts_a_damaged_entry_back_as_the_stream_notes_it(
         "records": [],
     }
     assert db.hget("hinged:models", "m") == entry
-    told = client.get("/v1/models/m").json()
-    assert [told[part] for part in ("base", "events")] == [before["base"], 2]
+    info = client.get("/v1/models/m").json()
+    assert [info[part] for part in ("base", "events")] == [before["base"], 2]
     db.hset("hinged:models", "junk", b"{")
     check_problem(client.post("/v1/models/junk/repair"), 503)
 
@@ -211,8 +211,8 @@ def test_a_damaged_offset_of_an_inbox_is_named_and_repaired(
         db.xadd(stream.inbox, {"id": "e", "event": json.dumps(EVENTS[0])})
     _until(lambda: client.get("/v1/models/other").json()["events"] == 1)
     _until(lambda: client.get("/v1/models/m").json()["damaged"] != [])
-    told = client.get("/v1/models/m").json()
-    assert (told["events"], [d["where"] for d in told["damaged"]]) == (0, ["offset of inbox"])
+    info = client.get("/v1/models/m").json()
+    assert (info["events"], [d["where"] for d in info["damaged"]]) == (0, ["offset of inbox"])
     assert client.post("/v1/models/m/repair").json()["records"] == ["offset of inbox"]
     _until(lambda: client.get("/v1/models/m").json()["events"] == 1)
     assert client.get("/v1/models/m").json()["damaged"] == []
@@ -232,12 +232,12 @@ def test_a_damaged_offset_of_a_source_is_named_and_repaired(
     assert send().status_code == 200
     db.hset(keys.offsets, "ndjson:s", b"\xff")
     assert "'ndjson:s'" in send().text
-    told = client.get("/v1/models/m").json()
-    assert (told["events"], [d["where"] for d in told["damaged"]]) == (
+    info = client.get("/v1/models/m").json()
+    assert (info["events"], [d["where"] for d in info["damaged"]]) == (
         len(EVENTS),
         ["offset of ndjson:s"],
     )
     assert client.post("/v1/models/m/repair").json()["records"] == ["offset of ndjson:s"]
     assert send().status_code == 200
-    told = client.get("/v1/models/m").json()
-    assert (told["events"], told["damaged"]) == (2 * len(EVENTS), [])
+    info = client.get("/v1/models/m").json()
+    assert (info["events"], info["damaged"]) == (2 * len(EVENTS), [])

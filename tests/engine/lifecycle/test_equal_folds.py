@@ -9,7 +9,7 @@ import pytest
 import redis
 
 from hinged_service.engine import export
-from hinged_service.model.inspection import shown_weights
+from hinged_service.model.inspection import weights_of
 from hinged_service.model.start import Exclude
 from tests.engine.lifecycle.plain_model import SCALED, Plain, fold_log, live
 from tests.support.engine import Worker, event, worker
@@ -21,7 +21,7 @@ async def _learn(one: Worker, *numbers: int) -> None:
     await one.learn("m", *(event(n) for n in numbers))
 
 
-async def _told(one: Worker, **command: Any) -> str:
+async def _command(one: Worker, **command: Any) -> str:
     return (await (await one.read("m")).commands.append(command)).id
 
 
@@ -43,16 +43,16 @@ async def test_commands_and_restores_are_the_plain_fold_on_every_worker(
         await _learn(first, *range(start, start + 30))
         uid, place = await _checkpoint(second, f"c{turn}")
         kept[uid] = place
-        await _told(second, do="configure", set={"learning_rate": 0.1 * (turn + 1)})
+        await _command(second, do="configure", set={"learning_rate": 0.1 * (turn + 1)})
         await _learn(first, *range(start + 30, start + 50))
-        await _told(first, do="freeze")
+        await _command(first, do="freeze")
         await _learn(second, *range(start + 50, start + 60))
-        await _told(second, do="unfreeze")
+        await _command(second, do="unfreeze")
         if turn == 1:
-            await _told(first, do="reset")
+            await _command(first, do="reset")
         await _learn(first, *range(start + 60, start + 70))
         await first.save("m")
-        await _told(second, do="restore", checkpoint=next(iter(kept)))
+        await _command(second, do="restore", checkpoint=next(iter(kept)))
         await _learn(second, *range(start + 70, start + 90))
         await second.save("m")
     plain = fold_log(db, "m", model_uid(db, "m"), kept).state()
@@ -164,12 +164,12 @@ async def test_a_reset_multiclass_model_leaves_no_old_weights_in_redis(
         for n, y in enumerate("abcabcba"):
             await one.learn("m", event(n, y=y))
         await one.save("m")
-        await _told(one, do="reset")
+        await _command(one, do="reset")
         await one.save("m")
         for n, y in enumerate("cacb"):
             await one.learn("m", event(20 + n, y=y))
             await one.learn("fresh", event(20 + n, y=y))
             await one.save("m")
         async with worker(redis_url) as cold:
-            reset = shown_weights((await cold.read("m")).state, None)
-            assert reset == shown_weights((await one.read("fresh")).state, None)
+            reset = weights_of((await cold.read("m")).state, None)
+            assert reset == weights_of((await one.read("fresh")).state, None)

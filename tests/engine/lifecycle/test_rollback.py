@@ -45,11 +45,11 @@ def _rolled_back_s(clients: Clients, turn: int, clock: Clock) -> float:
     poisoned = _learn(one, 0, False)  # what was learned as true at first
     assert _scores(clients, at_least=poisoned) != then
     began_s = clock()
-    told = three.post(f"{MODEL}/restore", json={"checkpoint": f"c{turn}"}).raise_for_status()
+    restored = three.post(f"{MODEL}/restore", json={"checkpoint": f"c{turn}"}).raise_for_status()
     while _scores(clients) != then:
         assert clock() - began_s < 30
     took_s = clock() - began_s
-    assert _scores(clients, at_least=told.json()["position"]) == then
+    assert _scores(clients, at_least=restored.json()["position"]) == then
     for client in clients:
         assert client.get(MODEL).json()["events"] == info["events"]
     return took_s

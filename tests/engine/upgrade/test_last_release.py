@@ -101,11 +101,11 @@ def seen(client: httpx.Client, name: str, at_least: str) -> dict[str, Any]:
     while (answer := client.get(path)).status_code == 503:  # so many models take their time
         time.sleep(0.1)
     model = answer.raise_for_status().json()
-    said = post(client, f"{name}/predict?at_least={at_least}", QUESTIONS)
+    predicted = post(client, f"{name}/predict?at_least={at_least}", QUESTIONS)
     return {
         "counts": [model[key] for key in ("events", "mistakes", "rejected")],
-        "labels": [one["y"] for one in said],
-        "scores": [one["score"] for one in said],
+        "labels": [one["y"] for one in predicted],
+        "scores": [one["score"] for one in predicted],
     }
 
 

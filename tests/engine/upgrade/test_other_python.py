@@ -93,7 +93,7 @@ def _there_and_back(here: httpx.Client, there: httpx.Client, kind: str) -> None:
         refused = new.post(f"{path}/learn", json=_events(0, 1))
         assert refused.status_code == 503
         assert "hinged upgrade" in refused.json()["detail"]
-        known = old.get(path).json()
+        older = old.get(path).json()
         before = old.post(f"{path}/predict", json=_unlabelled()).raise_for_status().json()
         done = new.post(f"{path}/upgrade").raise_for_status().json()
         assert done["before"] != done["fold"]
@@ -103,8 +103,8 @@ def _there_and_back(here: httpx.Client, there: httpx.Client, kind: str) -> None:
         assert [p["y"] for p in after] == [p["y"] for p in before]
         scores = [p["score"] for p in after]
         assert scores == pytest.approx([p["score"] for p in before], rel=1e-9, abs=1e-12)
-        shown = new.get(path).json()
-        assert (shown["events"], shown["mistakes"]) == (known["events"], known["mistakes"])
+        newer = new.get(path).json()
+        assert (newer["events"], newer["mistakes"]) == (older["events"], older["mistakes"])
         again = new.post(f"{path}/learn", json=_events(300 * number - 10, 310)).json()
         assert [one["duplicate"] for one in again] == [True] * 10 + [False] * 300
         assert new.get(path).json()["events"] == 300 * (number + 1)

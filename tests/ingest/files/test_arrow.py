@@ -185,9 +185,9 @@ REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
 def test_types_that_are_refused_by_name(arrow: Any, write: Write, case: str) -> None:
     make, fault = REFUSED[case]
     table = arrow.table({"a": [2], "odd": make(arrow), "y": [1]})
-    told = "number" if case.endswith("number") else "text"
+    declared = "number" if case.endswith("number") else "text"
     with pytest.raises(FileError) as error:
-        write(table, types={"odd": told})
+        write(table, types={"odd": declared})
     assert "Columns of these types are not read: odd (" in str(error.value)
     assert fault in str(error.value)
     ignoring = write(table, types={"odd": "ignore"})
@@ -197,17 +197,17 @@ def test_types_that_are_refused_by_name(arrow: Any, write: Write, case: str) -> 
 LATE = 2**31 - 1  # days since 1970: in the year 5,881,580
 
 
-@pytest.mark.parametrize("told", ["ignore", "text"])
-def test_a_cell_outside_of_dates(arrow: Any, write: Write, told: str) -> None:
+@pytest.mark.parametrize("declared", ["ignore", "text"])
+def test_a_cell_outside_of_dates(arrow: Any, write: Write, declared: str) -> None:
     days: list[int | None] = [None if i % 5 == 0 else i for i in range(3000)]
     days[2501] = LATE
     column = viewed(arrow, days, arrow.date32(), arrow.int32())
     table = arrow.table({"a": range(3000), "day": column, "y": [1] * 3000})
-    records = list(write(table, types={"day": told}).records())
+    records = list(write(table, types={"day": declared}).records())
     check_places(records)
     assert len(records) == 3000
     faults = [(r.number, r.error) for r in records if r.error is not None]
-    if told == "ignore":
+    if declared == "ignore":
         assert faults == []
         assert all(r.event == {"x": {"a": float(r.number)}, "y": 1} for r in records)
     else:
@@ -367,8 +367,8 @@ def test_moments_to_the_nanosecond_without_pandas(arrow: Any, tmp_path: Path) ->
         },
     ]
     command = [sys.executable, "-c", WITHOUT_PANDAS, *paths]
-    told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    assert [json.loads(line) for line in told.splitlines()] == [expected] * 3
+    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    assert [json.loads(line) for line in output.splitlines()] == [expected] * 3
 
 
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
@@ -425,8 +425,8 @@ def test_the_index_of_a_pandas_table(arrow: Any, tmp_path: Path, suffix: str | N
     ):
         read = source(plain.set_index(index))
         assert events_of(read) == expected
-        said = "the index of a pandas table, no feature unless it is given a type: "
-        assert read.describe().endswith(f"ignoring: {names}; {said}{names}")
+        note = "the index of a pandas table, no feature unless it is given a type: "
+        assert read.describe().endswith(f"ignoring: {names}; {note}{names}")
     named = plain.set_index(pandas.Index([7, 3, 4], name="row"))
     x = [event["x"] for event in events_of(source(named, types={"row": "number"}))]
     assert x == [{"a": 1.0, "row": 7}, {"a": 2.0, "row": 3}, {"a": 3.0, "row": 4}]
@@ -524,8 +524,8 @@ def test_a_whole_number_is_one_id_in_every_type(arrow: Any, write: Write) -> Non
     texts = ["7", "-2", "123"]
     for kind in (*integers, *floats):
         cells = arrow.array([7, 2, 123]).cast(kind)
-        told = events_of(write(arrow.table({"k": cells, "y": [True] * 3}), id="k"))
-        assert [event["id"] for event in told] == ["7", "2", "123"], kind
+        events = events_of(write(arrow.table({"k": cells, "y": [True] * 3}), id="k"))
+        assert [event["id"] for event in events] == ["7", "2", "123"], kind
     packed = arrow.array([7.0, -2.0, 123.0]).dictionary_encode()
     for more in ({}, {"types": {"k": "text"}}):
         source = write(arrow.table({"k": packed, "y": [True] * 3}), id="k", **more)

@@ -44,7 +44,7 @@ def test_types_can_be_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("cells", "labels", "said"),
+    ("cells", "labels", "description"),
     [
         (["1", "0"], [1, 0], "y (whole number)"),
         (["-1", "+1.0"], [-1, 1], "y (whole number)"),
@@ -53,13 +53,13 @@ def test_types_can_be_told(tmp_path: Path) -> None:
     ],
 )
 def test_labels_have_a_type(
-    tmp_path: Path, cells: list[str], labels: list[object], said: str
+    tmp_path: Path, cells: list[str], labels: list[object], description: str
 ) -> None:
     source = source_of(tmp_path / "l.csv", "y,a\n" + "".join(f"{c},1\n" for c in cells), label="y")
     read = [event["y"] for event in events_of(source)]
     assert read == labels
     assert [type(label) for label in read] == [type(label) for label in labels]
-    assert said in source.describe()
+    assert description in source.describe()
 
 
 def test_labels_can_be_mapped(tmp_path: Path) -> None:
@@ -140,8 +140,8 @@ def test_ids_are_text_unless_they_are_told_to_be_numbers(tmp_path: Path, quoted:
     assert [event["id"] for event in events_of(as_text)] == cells
     numbers = source_of(tmp_path / "n.csv", content, label="y", id="k", types={"k": "number"})
     records = list(numbers.records())
-    told = [record.event["id"] for record in records if record.event is not None]
-    assert told == ["123", "123", "123", "7", "9007199254740993"]
+    read_back = [record.event["id"] for record in records if record.event is not None]
+    assert read_back == ["123", "123", "123", "7", "9007199254740993"]
     reason = "column k must be text or a whole number (a float one below 9007199254740992)"
     assert faults_of(numbers) == [(7, f"{reason}, not '1.5'")]
 
@@ -302,8 +302,8 @@ def test_wrong_encodings_are_named_with_their_line(tmp_path: Path) -> None:
     content = "t,y\nok,1\ncaf\xe9,0\nok,1\n".encode("latin-1")
     source = source_of(tmp_path / "e.csv", content, label="y")
     assert faults_of(source) == [(3, "line 3 is not utf-8: give the encoding it has")]
-    told = source_of(tmp_path / "e.csv", content, label="y", encoding="latin-1")
-    assert events_of(told)[1]["x"] == {"t": "café"}
+    read_back = source_of(tmp_path / "e.csv", content, label="y", encoding="latin-1")
+    assert events_of(read_back)[1]["x"] == {"t": "café"}
 
 
 def test_utf_16_and_utf_32_are_refused_with_advice(tmp_path: Path) -> None:

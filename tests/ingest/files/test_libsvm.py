@@ -22,7 +22,7 @@ def test_features_are_named_by_their_index(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("labels", "read", "said"),
+    ("labels", "read", "description"),
     [
         (["1", "-1"], [True, False], "-1 as false, 1 as true"),
         (["+1", "+1"], [True, True], "-1 as false, 1 as true"),
@@ -31,12 +31,12 @@ def test_features_are_named_by_their_index(tmp_path: Path) -> None:
         (["-1", "0", "1"], [-1, 0, 1], "whole numbers"),
     ],
 )
-def test_labels(tmp_path: Path, labels: list[str], read: list[Any], said: str) -> None:
+def test_labels(tmp_path: Path, labels: list[str], read: list[Any], description: str) -> None:
     source = source_of(tmp_path / "a.svm", "".join(f"{label} 1:1\n" for label in labels))
     found = [event["y"] for event in events_of(source)]
     assert found == read
     assert [type(label) for label in found] == [type(label) for label in read]
-    assert source.describe() == f"reading indices as feature names; labels: {said}"
+    assert source.describe() == f"reading indices as feature names; labels: {description}"
 
 
 def test_labels_can_be_mapped(tmp_path: Path) -> None:

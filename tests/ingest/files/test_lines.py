@@ -46,11 +46,11 @@ def expected(whole: bytes, fault: bool) -> list[bytes | None]:
     found = io.BytesIO(whole).readlines()
     if fault and found and not found[-1].endswith(b"\n"):
         found.pop()
-    told = [line if len(line) <= LONGEST else None for line in found]
-    if told and told[0] is not None:
-        while told[0].lstrip(b"\r").startswith(MARK):
-            told[0] = told[0].lstrip(b"\r").removeprefix(MARK)
-    return [line for line in told if line != b""]
+    lines_of = [line if len(line) <= LONGEST else None for line in found]
+    if lines_of and lines_of[0] is not None:
+        while lines_of[0].lstrip(b"\r").startswith(MARK):
+            lines_of[0] = lines_of[0].lstrip(b"\r").removeprefix(MARK)
+    return [line for line in lines_of if line != b""]
 
 
 @given(

@@ -31,7 +31,7 @@ def read(path: Path, rows: list[list[str]], quoted: bool, **options: Any) -> lis
     return list(open_source(str(path), FileOptions(label="y", types=types, **options)).records())
 
 
-def shown(records: list[Record]) -> list[str]:
+def texts(records: list[Record]) -> list[str]:
     """Return what must be the same; the sign of a zero tells, too."""
     return [repr((r.number, r.line, r.event, r.error)) for r in records]
 
@@ -40,7 +40,7 @@ def shown(records: list[Record]) -> list[str]:
 def test_a_cell_is_the_same_number_or_the_same_fault(tmp_path: Path, odd: str) -> None:
     rows = [["p", "1.5", "2", "true"], ["q", odd, "2", "false"], ["r", "-3", odd, "TRUE"]]
     plain = read(tmp_path / "a.csv", rows, quoted=False, id="id")
-    assert shown(plain) == shown(read(tmp_path / "b.csv", rows, quoted=True, id="id"))
+    assert texts(plain) == texts(read(tmp_path / "b.csv", rows, quoted=True, id="id"))
     assert plain[1].json == b'{"x":{"a":1.5,"b":2},"y":true,"id":"p"}'
 
 
@@ -60,7 +60,7 @@ def test_rows_are_read_as_if_they_were_quoted(
     folder = tmp_path_factory.mktemp("plain")
     rows = [[str(n), a, b, y] for n, (a, b, y) in enumerate(cells)]
     records = read(folder / "a.csv", rows, quoted=False, id="id")
-    assert shown(records) == shown(read(folder / "b.csv", rows, quoted=True, id="id"))
+    assert texts(records) == texts(read(folder / "b.csv", rows, quoted=True, id="id"))
     for record in records:
         if record.json is not None:
             assert record.event is not None
@@ -96,9 +96,9 @@ def test_bad_rows_and_quoted_ones_keep_their_places(tmp_path: Path, end: str) ->
     assert [record.number for record in records] == list(range(3000))
     for start in (0, 1, 499, 1234, 2999, 3000):
         assert [r[:4] for r in source.records(start)] == [r[:4] for r in records[start:]]
-    told = [record for record in records if record.json is not None]
-    assert len(told) > 2500
-    assert all(msgspec.json.decode(r.json or b"") == r.event for r in told)
+    plain_ones = [record for record in records if record.json is not None]
+    assert len(plain_ones) > 2500
+    assert all(msgspec.json.decode(r.json or b"") == r.event for r in plain_ones)
 
 
 @pytest.mark.parametrize("ends", [["\r\n", "\n"], ["\n", "\r\n"], ["\r\n"] * 5 + ["\n"]])

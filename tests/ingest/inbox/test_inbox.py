@@ -200,12 +200,12 @@ def test_refused_entries_are_counted_by_reason_in_the_metrics(inbox: Inbox) -> N
         with service.client() as client:
             text = client.get("/metrics").text
             doors = client.get("/v1/models/m").json()["doors"]
-    told = {
+    counts = {
         line.partition('reason="')[2].partition('"')[0]: float(line.rpartition(" ")[2])
         for line in text.splitlines()
         if line.startswith("hinged_rejected_total{")
     }
-    assert told == {"fold": 0, "invalid": 7, "unknown": 1, "conflict": 1}
+    assert counts == {"fold": 0, "invalid": 7, "unknown": 1, "conflict": 1}
     assert 'hinged_duplicates_total{door="inbox",model="m"} 1.0' in text
     assert 'hinged_duplicates_total{model="m"} 0.0' in text
     assert doors == {"inbox": {"conflict": 1, "duplicates": 1, "invalid": 7, "unknown": 1}}

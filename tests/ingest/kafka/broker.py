@@ -149,9 +149,9 @@ class Broker:
 def stop(one: Ingest) -> tuple[dict[str, Any], str]:
     """Stop an ingestion in order; return its summary and what it told."""
     one.process.send_signal(signal.SIGTERM)
-    code, summary, told = one.end()
-    assert (code, summary["state"]) == (0, "stopped"), told
-    return summary, told
+    code, summary, stderr = one.end()
+    assert (code, summary["state"]) == (0, "stopped"), stderr
+    return summary, stderr
 
 
 def wait_until_it_reads(one: Ingest) -> None:

@@ -27,7 +27,7 @@ class Brought:
 
     tally: Tally
     noted: dict[str, int]
-    told: list[str]
+    lines: list[str]
 
 
 def bring(
@@ -43,15 +43,13 @@ def bring(
     """Bring topics into the model `m` to their end; or until `meanwhile` ends, if that is given."""
 
     async def run() -> Brought:
-        stop, tally, told = Stop(), Tally(), list[str]()
+        stop, tally, lines = Stop(), Tally(), list[str]()
         reporter = Reporter(tally)
-        reporter.say = told.append  # type: ignore[method-assign, assignment]
-        given: dict[str, Any] = {"drain": meanwhile is None, "client": FAST} | options
-        wanted = KafkaOptions(
-            broker.bootstrap, tuple(topics), group or f"g{next(_groups)}", **given
-        )
+        reporter.write_line = lines.append  # type: ignore[method-assign, assignment]
+        more: dict[str, Any] = {"drain": meanwhile is None, "client": FAST} | options
+        wanted = KafkaOptions(broker.bootstrap, tuple(topics), group or f"g{next(_groups)}", **more)
         async with worker(redis_url) as one:
-            feeder = Feeder(one.registry, one.lifecycle, "m", stop, told.append, tally)
+            feeder = Feeder(one.registry, one.lifecycle, "m", stop, lines.append, tally)
             await feeder.prepare(spec(**(model or {})))
             bringing = bring_kafka(wanted, shape or Shape(), feeder, reporter)
             if meanwhile is None:
@@ -63,7 +61,7 @@ def bring(
                 task.cancel()
                 await asyncio.wait([task])
             await one.save("m")
-        return Brought(tally, reporter.noted, told)
+        return Brought(tally, reporter.noted, lines)
 
     return asyncio.run(asyncio.wait_for(run(), 60))
 

@@ -50,10 +50,10 @@ def test_an_endless_reader_tells_it_at_once_and_by_its_exit_code(
     wait_until(lambda: taken(own_server) == 10)
     time.sleep(1.5)
     running.process.send_signal(signal.SIGTERM)
-    code, summary, told = running.end()
-    assert (code, summary["learned"]) == (1, 10), told
-    assert "Kafka refuses to keep the group's offsets" in told
-    assert "Allow the user to read the group" in told
+    code, summary, stderr = running.end()
+    assert (code, summary["learned"]) == (1, 10), stderr
+    assert "Kafka refuses to keep the group's offsets" in stderr
+    assert "Allow the user to read the group" in stderr
 
 
 def test_what_a_killed_reader_fed_is_committed_at_the_start_of_the_next(
@@ -77,7 +77,7 @@ def test_a_drain_waits_for_a_cluster_that_is_away_only_so_long(
     kafka.down()
     began_s = time.monotonic()
     running: Ingest = kafka.ingest("--drain", "--wait-s", "1", redis_url=own_server.url)
-    code, _, told = running.end(60)
-    assert code == 1, told
-    assert f"Kafka at {kafka.bootstrap} gave no answer for 1 seconds" in told
+    code, _, stderr = running.end(60)
+    assert code == 1, stderr
+    assert f"Kafka at {kafka.bootstrap} gave no answer for 1 seconds" in stderr
     assert time.monotonic() - began_s < 30

@@ -29,7 +29,7 @@ def texts(rows: list[Any]) -> Counter[str]:
 
 
 def in_order(log: list[Event], rows: list[Event]) -> bool:
-    """Tell whether each partition's records are in the log in their order."""
+    """Return whether each partition's records are in the log in their order."""
     number = {row["w"]: n for n, row in enumerate(rows)}
     found = [number[event["w"]] for event in log]
     parts = [[n for n in found if n % PARTITIONS == p] for p in range(PARTITIONS)]

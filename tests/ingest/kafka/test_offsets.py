@@ -77,8 +77,8 @@ def test_redis_away_for_a_while(broker: Broker, own_server: RedisServer) -> None
     client = FAST | {"max.poll.interval.ms": "3000"}
     brought = bring(broker, own_server.url, meanwhile=meanwhile, client=client)
     assert sorted(numbers(own_server)) == [*range(40), *range(1000, 1040)]
-    assert len([line for line in brought.told if line.startswith("Waiting")]) <= 2
-    assert len([line for line in brought.told if line.startswith("Reading")]) == 1
+    assert len([line for line in brought.lines if line.startswith("Waiting")]) <= 2
+    assert len([line for line in brought.lines if line.startswith("Reading")]) == 1
 
 
 def test_kafka_away_for_a_while(kafka: Kafka) -> None:
@@ -98,7 +98,7 @@ def test_kafka_away_for_a_while(kafka: Kafka) -> None:
 
     brought = kafka.bring(meanwhile=meanwhile)
     assert numbers(kafka.server) == list(range(40))
-    waiting = [line for line in brought.told if line.startswith("Waiting for Kafka")]
+    waiting = [line for line in brought.lines if line.startswith("Waiting for Kafka")]
     assert len(waiting) == 2
 
 

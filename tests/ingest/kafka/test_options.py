@@ -74,14 +74,14 @@ def test_times_to_begin_at() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [(["--from", "yesterday"], "beginning, end"), (["--id", "n"], "flat objects only")],
 )
-def test_wrong_words_are_told(words: list[str], said: str) -> None:
+def test_wrong_words_are_told(words: list[str], message: str) -> None:
     required = ["--bootstrap", "127.0.0.1:1", "--topic", "t", "--model", "m"]
     answer = CliRunner().invoke(cli, ["ingest", "kafka", *required, *words])
     assert answer.exit_code == 2
-    assert said in answer.output
+    assert message in answer.output
 
 
 def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -51,13 +51,13 @@ def test_poison_and_tombstones_do_not_stop_it(kafka: Kafka) -> None:
 def test_losses_are_told_by_the_exit_code(kafka: Kafka) -> None:
     kafka.create("t")
     kafka.put("t", [EVENT, b"[1]", None, EVENT])
-    code, summary, told = kafka.ingest("--drain", redis_url=kafka.redis_url).end()
-    assert (code, summary["state"], summary["bad"]) == (1, "incomplete", 1), told
-    assert "NOT LEARNED: 1 of 3 records, MORE than --max-bad 0 allows" in told
+    code, summary, stderr = kafka.ingest("--drain", redis_url=kafka.redis_url).end()
+    assert (code, summary["state"], summary["bad"]) == (1, "incomplete", 1), stderr
+    assert "NOT LEARNED: 1 of 3 records, MORE than --max-bad 0 allows" in stderr
     kafka.put("t", [b"[2]", None, EVENT])
     words = ("--drain", "--max-bad", "50%")
-    code, summary, told = kafka.ingest(*words, redis_url=kafka.redis_url).end()
-    assert (code, summary["state"], summary["bad"]) == (0, "done", 1), told
+    code, summary, stderr = kafka.ingest(*words, redis_url=kafka.redis_url).end()
+    assert (code, summary["state"], summary["bad"]) == (0, "done", 1), stderr
     with kafka.server.client() as client:
         client.flushall()
     missing = kafka.ingest("--drain", redis_url=kafka.redis_url, topic="none").end()
@@ -106,8 +106,8 @@ def test_a_flat_number_is_the_same_id_however_it_is_written(kafka: Kafka) -> Non
     brought = kafka.bring(Shape("up", "n"))
     assert (brought.tally.learned, brought.tally.duplicates, brought.tally.dead) == (2, 3, 2)
     assert [event["id"] for event in logged(kafka.server)] == ["123", "9007199254740993"]
-    told = reasons(kafka.server)
-    assert all("field n must be text or a whole" in told[f"t/0/{at}"] for at in (5, 6))
+    by_id = reasons(kafka.server)
+    assert all("field n must be text or a whole" in by_id[f"t/0/{at}"] for at in (5, 6))
 
 
 def test_the_key_is_the_events_id(kafka: Kafka) -> None:
@@ -139,9 +139,9 @@ def test_marks_and_names_that_stand_twice_in_flat_and_in_registered_values(kafka
     assert (brought.tally.learned, brought.tally.dead) == (2, 2)
     assert [event["x"] for event in logged(kafka.server)] == [{"a": 1}, {"a": 1}]
     assert [event["id"] for event in logged(kafka.server)] == ["2", "3"]
-    told = reasons(kafka.server)
-    assert "is UTF-16" in told["t/0/2"]
-    assert "is UTF-32" in told["t/0/3"]
+    by_id = reasons(kafka.server)
+    assert "is UTF-16" in by_id["t/0/2"]
+    assert "is UTF-32" in by_id["t/0/3"]
 
 
 def test_a_topic_in_avro_is_refused_and_left_alone(kafka: Kafka) -> None:

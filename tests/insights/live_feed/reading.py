@@ -13,14 +13,14 @@ import httpx
 
 from tests.support.processes import wait_until
 
-Told = tuple[str, dict[str, Any], str | None]
+Message = tuple[str, dict[str, Any], str | None]
 
 
 class Watcher:
     """A watcher of a model until the end or until it closes."""
 
     def __init__(self, url: str, path: str, **query: Any) -> None:
-        self.told: list[Told] = []
+        self.messages: list[Message] = []
         self.done = False
         self._client = httpx.Client(base_url=url, timeout=30, verify=False)
         request = self._client.build_request("GET", f"{path}/live", params=query)
@@ -32,7 +32,7 @@ class Watcher:
 
     def of(self, kind: str) -> list[dict[str, Any]]:
         """The messages of one kind so far."""
-        return [data for name, data, _ in self.told if name == kind]
+        return [data for name, data, _ in self.messages if name == kind]
 
     def wait_for(self, condition: Callable[[Watcher], object]) -> None:
         wait_until(lambda: bool(condition(self)))
@@ -54,7 +54,7 @@ class Watcher:
                     name, _, value = line.partition(": ")
                     fields[name] = value
                 elif fields:
-                    self.told.append(
+                    self.messages.append(
                         (fields["event"], json.loads(fields["data"]), fields.get("id"))
                     )
                     fields = {}

@@ -46,15 +46,15 @@ def test_events_of_one_worker_are_told_by_another(two: tuple[Service, Service]) 
         watcher.wait_for(lambda w: w.of("model") and w.of("metrics"))
         learned = client.post(f"{path}/learn", json={"x": {"a": 2}, "y": True, "id": "e1"}).json()
         watcher.wait_for(lambda w: w.of("outcome"))
-        told = watcher.of("outcome")[0]
+        outcome = watcher.of("outcome")[0]
         for name in ("y_pred", "score", "mistake", "updated", "hinge_loss", "position"):
-            assert told[name] == learned[name]
-        assert told["id"] == "e1"
-        assert told["y"] is True
-        assert told["margin"] == 0
-        assert told["x"] == {"a": 2.0}
-        assert abs(told["at_ms"] / 1000 - time.time()) < 10
-        assert ("outcome", told, learned["position"]) in watcher.told
+            assert outcome[name] == learned[name]
+        assert outcome["id"] == "e1"
+        assert outcome["y"] is True
+        assert outcome["margin"] == 0
+        assert outcome["x"] == {"a": 2.0}
+        assert abs(outcome["at_ms"] / 1000 - time.time()) < 10
+        assert ("outcome", outcome, learned["position"]) in watcher.messages
         watcher.wait_for(lambda w: w.of("metrics")[-1]["events"] == 1)
         last = watcher.of("metrics")[-1]
         assert (last["mistakes"], last["updates"], last["stale_s"] < 5) == (1, 1, True)
@@ -75,9 +75,9 @@ def test_of_very_many_classes_some_are_told_and_how_many_there_are(
         events = [{"x": {f"f{n}": 1}, "y": f"{n:0>200}"} for n in range(300)]
         for _ in range(2):
             assert client.post(f"{path}/learn", json=events).status_code == 200
-        told = client.get(path).json()["metrics"]
+        found = client.get(path).json()["metrics"]
         # 226 bytes for each at most: 34 squared times that is less than 256 KiB
-        assert told["confusion_matrix_classes"] == {"shown": 34, "of": 300}
+        assert found["confusion_matrix_classes"] == {"shown": 34, "of": 300}
         stream = client.get("/v1/streams/many-classes").json()["models"][0]["metrics"]
         assert stream["confusion_matrix_classes"] == {"shown": 20, "of": 300}
         glances = client.get("/v1/overview").json()["models"]
@@ -269,22 +269,22 @@ def test_a_failover_while_watching(tmp_path: Path) -> None:
             event = {"x": {"a": 1}, "y": True}
             watchers = [Watcher(service.url, path) for service in (one, other)]
 
-            def told(ids: list[str]) -> None:
+            def check(ids: list[str]) -> None:
                 for watcher in watchers:
                     watcher.wait_for(lambda w: [o["id"] for o in w.of("outcome")] == ids)
 
             client.post(f"{path}/learn", json={**event, "id": "kept"}).raise_for_status()
-            told(["kept"])
+            check(["kept"])
             server.copy_data(tmp_path / "copy")
             client.post(f"{path}/learn", json={**event, "id": "lost"}).raise_for_status()
-            told(["kept", "lost"])
+            check(["kept", "lost"])
             server.set_back(tmp_path / "copy")
 
             def learned() -> bool:
                 return client.post(f"{path}/learn", json={**event, "id": "then"}).is_success
 
             wait_until(learned)
-            told(["kept", "lost", "then"])
+            check(["kept", "lost", "then"])
             for watcher in watchers:
                 watcher.wait_for(lambda w: w.of("metrics")[-1]["events"] == 2)
                 assert not watcher.of("end")

@@ -38,14 +38,14 @@ def test_they_are_told_as_they_move_to_those_who_ask(service: Service) -> None:
         learn(service, path, ({"a": 1.0, "b": -2.0}, True))
         asked.wait_for(lambda w: w.of("weights")[-1]["weights"])
         with service.client() as client:
-            shown = client.get(f"{path}/weights").json()
-        assert asked.of("weights")[-1] == shown
+            answered = client.get(f"{path}/weights").json()
+        assert asked.of("weights")[-1] == answered
         assert list(asked.of("weights")[-1]["weights"]) == ["b", "a"], "the largest first"
         other.wait_for(lambda w: w.of("metrics") and w.of("metrics")[-1]["events"] == 1)
         assert other.of("weights") == []
     with Watcher(service.url, path, weights=True) as late:
         late.wait_for(lambda w: w.of("weights"))
-        assert late.of("weights")[0] == shown
+        assert late.of("weights")[0] == answered
 
 
 def test_only_the_largest_twenty_of_twenty_classes(service: Service) -> None:

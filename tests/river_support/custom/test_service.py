@@ -145,9 +145,9 @@ def test_weights_are_those_of_the_last_step(client: httpx.Client) -> None:
         learn(client, "weights", x, y)
         reference.learn_one(x, y)
     last = list(reference.steps.values())[-1]
-    shown = client.get("/v1/models/weights/weights").json()
-    assert shown["weights"] == dict(last.weights)
-    assert shown["intercept"] == last.intercept
+    served = client.get("/v1/models/weights/weights").json()
+    assert served["weights"] == dict(last.weights)
+    assert served["intercept"] == last.intercept
 
 
 def test_metrics_score_it_as_any_other_learner(client: httpx.Client) -> None:

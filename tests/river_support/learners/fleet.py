@@ -73,7 +73,7 @@ class Fleet(LocalSenders[Worker]):
     async def check(self, client: redis.Redis, events: Events, stream: str) -> ModelState:
         """Check that all replicas and the snapshot are the fold of the log; return that."""
         log = list(logged(client, stream))
-        ids = [event["id"] for _, said, skip in log for event in counted(said, skip)]
+        ids = [event["id"] for _, written, skip in log for event in counted(written, skip)]
         assert sorted(ids) == sorted({event["id"] for event in events})
         assert max(map(len, self.counted.values())) == 1, "an event was answered as new twice"
         for one in self.workers:
@@ -126,17 +126,17 @@ def logged(client: redis.Redis, stream: str) -> Iterator[Logged]:
             yield entry_id, json.loads(fields["events"]), skip
 
 
-def counted(said: list[Any], skip: frozenset[int]) -> list[Any]:
+def counted(written: list[Any], skip: frozenset[int]) -> list[Any]:
     """Return the events of an entry that count."""
-    return [event for index, event in enumerate(said) if index not in skip]
+    return [event for index, event in enumerate(written) if index not in skip]
 
 
 def folded(start: ModelSpec | ModelState, log: Sequence[Logged], mixed: bool) -> ModelState:
     """Fold a log in one go, without replicas, snapshots or Redis: a fresh model, or on."""
     fold = start if isinstance(start, ModelState) else ModelState(start)
-    for entry_id, said, skip in log:
+    for entry_id, written, skip in log:
         made: list[Event | None] = []
-        for event in said:
+        for event in written:
             sent = {k: float(v) if type(v) is int else v for k, v in event["x"].items()}
             plain = all(type(value) is float for value in sent.values())
             kind: Any = MixedEvent if mixed or not plain else Event

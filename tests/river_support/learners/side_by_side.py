@@ -93,5 +93,5 @@ def made_events(rng: random.Random, count: int) -> list[Event]:
 
 
 def is_numbers(event: Event) -> bool:
-    """Tell whether a model without a pipeline takes the event."""
+    """Return whether a model without a pipeline takes the event."""
     return not any(v is None or isinstance(v, (bool, str)) for v in event["x"].values())

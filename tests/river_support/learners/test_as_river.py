@@ -106,26 +106,26 @@ def check_end(
     assert model["events"] == len(events)
     assert (model["rejected"], model["overflows"], model["ignored_features"]) == (0, 0, 0)
     learner = pipeline[-1]
-    shown = client.get(f"{path}/weights")
+    reply = client.get(f"{path}/weights")
     if isinstance(learner, hinged.LinearClassifier):
         account: Any = learner.accounting
         for name in ("events", "updates", "hinge_loss", "perceptron_loss", "radius"):
             assert model[name] == getattr(account, name), name
     if hasattr(learner, "weights"):
-        answer = shown.json()
+        answer = reply.json()
         del answer["position"]
         assert bits(answer) == bits(weights_of(learner))
     else:
-        assert shown.status_code == 409
+        assert reply.status_code == 409
     for x, _ in events[:15]:
         check(client.post(f"{path}/predict", json={"x": x}).json(), expected(pipeline, case, x))
 
 
-def bits(shown: Any) -> Any:
+def bits(part: Any) -> Any:
     """Return numbers in a form that is equal only if they are, the sign of zero included."""
-    if isinstance(shown, dict):
-        return {name: bits(value) for name, value in shown.items()}
-    return float(shown).hex()
+    if isinstance(part, dict):
+        return {name: bits(value) for name, value in part.items()}
+    return float(part).hex()
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -49,7 +49,7 @@ def drill(
             with server.client() as client:
                 fold = await fleet.check(client, events, STREAM)
                 log = logged(client, STREAM)
-                check(fold, [e for _, said, skip in log for e in counted(said, skip)])
+                check(fold, [e for _, written, skip in log for e in counted(written, skip)])
                 assert leaked_keys(client, STREAM) == []
         finally:
             await fleet.stop()

@@ -27,7 +27,7 @@ TAKERS: dict[str, list[dict[str, Any]]] = {
 """Pipelines that take numbers only, by the part that refuses anything else."""
 
 
-def told(answer: httpx.Response) -> dict[str, Any]:
+def document(answer: httpx.Response) -> dict[str, Any]:
     """Return what an answer says, but for the name of its request."""
     return {k: v for k, v in answer.json().items() if k != "request_id"}
 
@@ -39,7 +39,7 @@ def settled(clients: Clients, path: str) -> dict[str, Any]:
         del model["stale_s"], model["snapshot"]
     assert first == second
     one, two = (client.get(f"{path}/weights") for client in clients)
-    assert told(one) == told(two)
+    assert document(one) == document(two)
     assert one.status_code in (200, 409)
     return dict(first)
 

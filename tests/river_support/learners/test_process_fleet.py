@@ -77,9 +77,9 @@ def fetch(url: str, at_least: str) -> tuple[int, Any]:
     while True:
         response = httpx.get(url, params={"at_least": at_least}, timeout=10, verify=False)
         if response.status_code in (200, 409):
-            said = response.json()
-            said.pop("request_id", None)
-            return response.status_code, said
+            answer = response.json()
+            answer.pop("request_id", None)
+            return response.status_code, answer
         assert response.status_code == 503, response.text
         assert time.monotonic() < deadline_s, response.text
         time.sleep(0.05)
@@ -145,7 +145,7 @@ def test_many_models_of_one_stream_agree_through_any_failure(
     assert max(map(len, senders.counted.values())) == 1, "an event was answered as new twice"
     with fleet.server.client() as client:
         log = list(logged(client, STREAM))
-        ids = [event["id"] for _, said, skip in log for event in counted(said, skip)]
+        ids = [event["id"] for _, written, skip in log for event in counted(written, skip)]
         assert sorted(ids) == sorted(event["id"] for event in events)
         ((last, fields),) = client.xrevrange(f"hinged:{{{STREAM}}}:log", count=1)
         assert last == log[-1][0]

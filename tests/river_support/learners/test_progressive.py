@@ -131,6 +131,6 @@ def test_a_metric_that_fails_touches_neither_learning_nor_the_others(
             assert "this label is too odd" in reason["error"]
             for name in ("events", "mistakes", "updates", "hinge_loss", "metrics"):
                 assert model[name] == same[name], name
-            shown, wanted = (client.get(f"{p}/weights").json() for p in (path, sound))
-            assert shown["weights"] == wanted["weights"]
+            weights, wanted = (client.get(f"{p}/weights").json() for p in (path, sound))
+            assert weights["weights"] == wanted["weights"]
     late.stop()

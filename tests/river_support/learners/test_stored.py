@@ -97,7 +97,7 @@ def commanded(client: redis.Redis, name: str) -> dict[str, Any]:
     """Return the state of the fold of a whole log, commands included, read by hand."""
     uid = model_uid(client, name)
     fold = ModelState(spec(**STREAMS[name]))
-    events = {entry_id: (said, skip) for entry_id, said, skip in logged(client, STREAM)}
+    events = {entry_id: (written, skip) for entry_id, written, skip in logged(client, STREAM)}
     entries: Any = client.xrange(f"hinged:{{{STREAM}}}:log")
     for entry_id, fields in entries:
         if entry_id in events:
@@ -107,9 +107,11 @@ def commanded(client: redis.Redis, name: str) -> dict[str, Any]:
     return state_of(fold)
 
 
-def folded_on(fold: ModelState, entry_id: str, said: list[Any], skip: frozenset[int]) -> ModelState:
+def folded_on(
+    fold: ModelState, entry_id: str, written: list[Any], skip: frozenset[int]
+) -> ModelState:
     """Fold one more entry in."""
-    return folded(fold, [(entry_id, said, skip)], mixed=False)
+    return folded(fold, [(entry_id, written, skip)], mixed=False)
 
 
 def test_a_loaded_snapshot_is_the_state_that_was_saved(
@@ -126,9 +128,9 @@ def test_a_loaded_snapshot_is_the_state_that_was_saved(
     with server.client() as client:
         for name, wanted in grown.items():
             assert commanded(client, name) == wanted, name
-    shown = json.loads(grown["tree"]["scalars"]), json.loads(grown["scaled"]["scalars"])
-    assert shown[0]["frozen"] is True
-    assert shown[1]["configured"] == {"C": 0.5}
+    stored_scalars = json.loads(grown["tree"]["scalars"]), json.loads(grown["scaled"]["scalars"])
+    assert stored_scalars[0]["frozen"] is True
+    assert stored_scalars[1]["configured"] == {"C": 0.5}
     assert json.loads(grown["bayes"]["scalars"])["detections"], "the damages below want some"
 
 

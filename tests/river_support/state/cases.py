@@ -67,11 +67,11 @@ class Case:
         return [flat(self.step(made, number)) for number in range(start, start + count)]
 
 
-def flat(given: Any) -> Any:
+def flat(output: Any) -> Any:
     """Return an output in a form that compares exactly, for any order of its keys."""
-    if isinstance(given, dict):
-        return sorted([repr(key), repr(value)] for key, value in given.items())
-    return repr(given)
+    if isinstance(output, dict):
+        return sorted([repr(key), repr(value)] for key, value in output.items())
+    return repr(output)
 
 
 def _transform(made: Any, number: int) -> Any:
@@ -148,29 +148,29 @@ def _mode(made: Any, number: int) -> Any:
     return made.get()
 
 
-def _logistic(**given: Any) -> Callable[[], Any]:
-    return lambda: LINEAR.LogisticRegression(**given)
+def _logistic(**arguments: Any) -> Callable[[], Any]:
+    return lambda: LINEAR.LogisticRegression(**arguments)
 
 
 def _optimised(make: Callable[[], Any]) -> Callable[[], Any]:
     return lambda: LINEAR.LogisticRegression(make())
 
 
-def _tree(**given: Any) -> Callable[[], Any]:
+def _tree(**arguments: Any) -> Callable[[], Any]:
     return lambda: tree.HoeffdingTreeClassifier(
-        grace_period=20, delta=0.05, memory_estimate_period=10**9, **given
+        grace_period=20, delta=0.05, memory_estimate_period=10**9, **arguments
     )
 
 
 def _imputer() -> Any:
-    given: Any = [
+    arguments: Any = [
         ("a", stats.Mean()),
         ("b", stats.Quantile(0.7)),
         ("c", stats.Max()),
         ("d", 4.5),
         ("word", stats.Mode()),
     ]
-    return PREPROCESSING.StatImputer(*given)
+    return PREPROCESSING.StatImputer(*arguments)
 
 
 def _mixed() -> Any:

@@ -17,23 +17,23 @@ GOLDEN = Path(__file__).parent / "golden"
 BEFORE, AFTER = 40, 5
 
 
-def numbers(given: Any) -> Any:
+def numbers(output: Any) -> Any:
     """Return an output with its numbers as numbers, which may differ in the last digits."""
-    if isinstance(given, list):
-        return [numbers(one) for one in given]
+    if isinstance(output, list):
+        return [numbers(one) for one in output]
     try:
-        return pytest.approx(float(given), rel=1e-9, abs=1e-12)
+        return pytest.approx(float(output), rel=1e-9, abs=1e-12)
     except ValueError:
-        return given
+        return output
 
 
-def parsed(given: Any) -> Any:
-    if isinstance(given, list):
-        return [parsed(one) for one in given]
+def parsed(output: Any) -> Any:
+    if isinstance(output, list):
+        return [parsed(one) for one in output]
     try:
-        return float(given)
+        return float(output)
     except ValueError:
-        return given
+        return output
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -43,9 +43,11 @@ def test_a_stored_object_goes_on_as_it_did(name: str) -> None:
     assert flattened(parsed(outputs)) == flattened(numbers(golden["outputs"]))
 
 
-def flattened(given: Any) -> list[Any]:
+def flattened(output: Any) -> list[Any]:
     return (
-        [one for part in given for one in flattened(part)] if isinstance(given, list) else [given]
+        [one for part in output for one in flattened(part)]
+        if isinstance(output, list)
+        else [output]
     )
 
 

@@ -51,7 +51,7 @@ class Serving:
         except OSError:
             return False
 
-    def tell(self, number: signal.Signals = signal.SIGTERM) -> None:
+    def send_signal(self, number: signal.Signals = signal.SIGTERM) -> None:
         self.process.send_signal(number)
 
     def accepts(self) -> bool:
@@ -63,9 +63,9 @@ class Serving:
 
     def end(self) -> tuple[int, str]:
         """Wait until it and all its workers are gone; return its exit code and what it said."""
-        _, said = self.process.communicate(timeout=60)
+        _, output = self.process.communicate(timeout=60)
         wait_until(lambda: all(map(gone, with_variable("HINGED_TEST_MARK", self._mark))), 30)
-        return self.process.wait(), said
+        return self.process.wait(), output
 
     def kill(self) -> None:
         for pid in with_variable("HINGED_TEST_MARK", self._mark):

@@ -52,7 +52,7 @@ def test_a_body_of_lines_in_the_middle_is_answered_and_told_where_to_go_on(
             assert [sender.line()["line"] for _ in range(5)] == [1, 2, 3, 4, 5]
         else:
             wait_until(lambda: _events(serving) == 5)
-        serving.tell()
+        serving.send_signal()
         last = sender.line()
         assert last["line"] == 6
         if results == "each":
@@ -62,9 +62,9 @@ def test_a_body_of_lines_in_the_middle_is_answered_and_told_where_to_go_on(
         else:
             assert sender.status == last["status"] == 503
             assert last["summary"]["learned"] == 5
-    code, said = serving.end()
+    code, stderr = serving.end()
     assert code == 0
-    assert "graceful shutdown exceeded" not in said
+    assert "graceful shutdown exceeded" not in stderr
     folded = fold_log(db, "m", hinged.Perceptron())
     assert folded.counted_ids == [f"e{n}" for n in range(5)]
     stored = read_snapshot(db, "m", model_uid(db, "m"))
@@ -91,7 +91,7 @@ def test_calls_that_outlast_the_patience_of_a_stop_are_told_so(
         client.post(f"{url}/learn", json=first).raise_for_status()
         learning = caller.submit(client.post, f"{url}/learn", json=rest)
         wait_until(lambda: db.hget("hinged:{slow}:meta", "count") == "15000", 100)
-        serving.tell()
+        serving.send_signal()
         problem = check_problem(learning.result(), 503)
     assert "may be sent again" in problem["detail"]
     code, _ = serving.end()
@@ -108,19 +108,19 @@ def _events(serving: Serving) -> int:
 def test_a_second_signal_hurries(serve: Serve, workers: int, second: signal.Signals) -> None:
     serving = serve(workers, whole=workers == 2)
     with unended_call(serving.port, "/v1/models/m/learn"):
-        serving.tell()
+        serving.send_signal()
         wait_until(lambda: not serving.accepts(), 30)
         assert serving.process.poll() is None, "it waits for the call"
-        serving.tell(second)
-        code, said = serving.end()
+        serving.send_signal(second)
+        code, stderr = serving.end()
     assert code == 0
-    assert "graceful shutdown exceeded" not in said
+    assert "graceful shutdown exceeded" not in stderr
 
 
 def test_a_call_in_the_middle_of_its_body_is_answered_if_it_ends_in_time(serve: Serve) -> None:
     serving = serve(1)
     with unended_call(serving.port, "/v1/models/m/predict") as sent:
-        serving.tell()
+        serving.send_signal()
         wait_until(lambda: not serving.accepts(), 30)
         rest = b': {"a": 1.0}}'
         sent.sendall(rest + b" " * (1000 - len(rest) - 4))

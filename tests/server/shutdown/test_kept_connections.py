@@ -36,17 +36,17 @@ class Sender(threading.Thread):
         super().__init__()
         self._connection = socket.create_connection(("127.0.0.1", port), timeout=30)
         self.answered = 0
-        self.told = False
+        self.closing = False
         self.fault: Exception | None = None
 
     def run(self) -> None:
         try:
-            while not self.told:
+            while not self.closing:
                 self._connection.sendall(PREDICT)
                 answer = read_answer(self._connection)
                 assert answer.status == 200
                 self.answered += 1
-                self.told = answer.headers.get("connection") == "close"
+                self.closing = answer.headers.get("connection") == "close"
             assert self._connection.recv(1) == b""
         except Exception as error:
             self.fault = error
@@ -62,11 +62,11 @@ def test_no_request_on_a_kept_connection_is_lost(serving: Serving) -> None:
     while min(sender.answered for sender in senders) < 20:
         assert time.monotonic() < deadline_s
         time.sleep(0.01)
-    serving.tell()
+    serving.send_signal()
     for sender in senders:
         sender.join(30)
     assert [sender.fault for sender in senders if sender.fault is not None] == []
-    assert all(sender.told for sender in senders)
+    assert all(sender.closing for sender in senders)
     assert serving.end()[0] == 0
 
 

@@ -138,8 +138,8 @@ def test_each_primary_of_a_cluster_is_looked_at(
             client.config_set(option, good)
         if option == "maxmemory-policy":
             assert "would evict" in found
-    told = [record.message for record in caplog.records if "append-only file" in record.message]
-    assert ["has no append-only file" in text for text in told] == [True]
+    messages = [record.message for record in caplog.records if "append-only file" in record.message]
+    assert ["has no append-only file" in text for text in messages] == [True]
     assert asked(cluster.url) == ""
 
 

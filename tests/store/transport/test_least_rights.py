@@ -88,8 +88,8 @@ def test_the_service_does_all_that_it_does_as_its_user(server: RedisServer) -> N
             assert second.get("/v1/models/m/weights").status_code == 200
         clear(client, "m")
     with server.client() as client_of_all:
-        known: Any = client_of_all.script_exists(*(load(name).sha for name in SCRIPTS))
-    unused = {name for name, used in zip(SCRIPTS, known, strict=True) if not used}
+        loaded: Any = client_of_all.script_exists(*(load(name).sha for name in SCRIPTS))
+    unused = {name for name, used in zip(SCRIPTS, loaded, strict=True) if not used}
     assert unused <= IN_TROUBLE, "these scripts were not tried"
     assert refusals(server.client()) == []
 

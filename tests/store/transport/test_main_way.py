@@ -52,8 +52,8 @@ def test_a_models_life(shaped: Shaped, workers: tuple[Service, Service], name: s
         assert len(learn(two, name, [event(n) for n in range(1, 20)])) == 19
         lines = "\n".join(json.dumps(event(n)) for n in range(20, 60))
         headers = {"content-type": "application/x-ndjson"}
-        said = one.post(f"/v1/models/{name}/learn", content=lines, headers=headers)
-        assert [json.loads(line)["duplicate"] for line in said.text.splitlines()] == [False] * 40
+        reply = one.post(f"/v1/models/{name}/learn", content=lines, headers=headers)
+        assert [json.loads(line)["duplicate"] for line in reply.text.splitlines()] == [False] * 40
 
         asked = two.post(f"/v1/models/{name}/predict", json={"x": {"late": 2.5}, "id": "later"})
         assert asked.status_code == 200, asked.text
@@ -116,7 +116,7 @@ def test_many_callers_of_two_workers_lose_nothing(
 def test_metrics_are_the_same_whichever_worker_is_asked(
     workers: tuple[Service, Service], name: str
 ) -> None:
-    def told(client: httpx.Client) -> float:
+    def seen_by(client: httpx.Client) -> float:
         return scrape(client).value("hinged_events_total", model=name)
 
     with workers[0].client() as one, workers[1].client() as two:
@@ -125,10 +125,10 @@ def test_metrics_are_the_same_whichever_worker_is_asked(
         for number in range(30):
             learn((one, two)[number % 2], name, event(number))
             if number % 5 == 0:
-                before, seen = seen, told((two, one)[number // 5 % 2])
+                before, seen = seen, seen_by((two, one)[number // 5 % 2])
                 assert before <= seen <= number + 1
         until(one, "", "hinged_events_total", 30, model=name)
-        assert [told((one, two)[turn % 2]) for turn in range(20)] == [30] * 20
+        assert [seen_by((one, two)[turn % 2]) for turn in range(20)] == [30] * 20
 
 
 def test_the_inbox_is_a_door_too(

@@ -103,10 +103,10 @@ def agree(
     Equal to the last bit.
     """
     end = f"{folded.position}.{folded.chain}"
-    shown = {name: value for name, value in folded.accounts.items() if name != "clock"}
+    expected = {name: value for name, value in folded.accounts.items() if name != "clock"}
     for worker in workers:
         weights, accounts = served(worker, f"/v1/models/{model}", end)
-        same = bits(weights) == bits(folded.weights) and bits(accounts) == bits(shown)
+        same = bits(weights) == bits(folded.weights) and bits(accounts) == bits(expected)
         assert same, f"the worker at {worker.url} has another model than the log"
     stored = wait_for_snapshot(client, stream, model_uid(client, model), folded.position)
     assert stored.follower == f"{stored.position} {stored.chain}" == end.replace(".", " ")

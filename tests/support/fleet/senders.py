@@ -185,8 +185,8 @@ class HttpSenders(Senders):
                     self.trouble[str(response.status_code)] += 1
                     return None
                 self._answers.append((asked_s, time.monotonic(), number))
-                said = response.json() if isinstance(body, list) else [response.json()]
-                return [Answer(one["position"], one["duplicate"]) for one in said]
+                documents = response.json() if isinstance(body, list) else [response.json()]
+                return [Answer(one["position"], one["duplicate"]) for one in documents]
 
             yield ask
 

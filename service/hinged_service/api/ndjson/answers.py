@@ -89,7 +89,7 @@ class RejectedLine(msgspec.Struct, gc=False, omit_defaults=True):
     line
         Its number.
     status, title, detail, errors
-        As a problem document would say it of the line alone.
+        As a problem document would have it for the line alone.
     logged
         Whether it is in the log all the same, its id used up.
 

@@ -30,7 +30,7 @@ _DIGITS = 20
 
 
 class _Source:
-    """Offset of the body as a source, and a digest that tells if it is the same body.
+    """Offset of the body as a source, and a digest by which the same body is recognized.
 
     Its offset is the number of lines taken, and the digest of all of them.
     """
@@ -45,7 +45,7 @@ class _Source:
         return self._digest.copy()
 
     def stand_at(self, offset: str, digest: Any = None) -> None:
-        """Take over what the store says; go back to an earlier digest if one is given."""
+        """Take over what the store has; go back to an earlier digest if there is one."""
         if digest is not None:
             self._digest = digest
         self.offset = offset
@@ -61,12 +61,12 @@ class _Source:
 class Learning(Course[Event]):
     """Learning, each line by itself.
 
-    Without a source a line is known by its event's id only. With one, lines count up to
+    Without a source a line is recognized by its event's id only. With one, lines count up to
     where the source stands and are not learned again.
     """
 
     _source: _Source | None = None
-    _known_at = ""
+    _repeated_at = ""
 
     async def begin(self, source: str) -> None:
         """Take the body as the source of that name.
@@ -91,7 +91,7 @@ class Learning(Course[Event]):
         self._source = source
         if source.lines:
             await self.patiently(lambda live_model: live_model.freshness.read(), again=True)
-            self._known_at = str((await self.live_model()).position)
+            self._repeated_at = str((await self.live_model()).position)
 
     def note(self, answers: Sequence[LineAnswer]) -> None:
         """Count the lines that were refused."""
@@ -112,11 +112,11 @@ class Learning(Course[Event]):
         answers: list[LineAnswer] = []
         while batch.end > batch.start:
             if source.lines > batch.start:
-                known, batch = batch.split(source.lines)
-                passed = source.pass_by(known)
-                if known.end == source.lines and passed != source.offset:
+                repeated, batch = batch.split(source.lines)
+                passed = source.pass_by(repeated)
+                if repeated.end == source.lines and passed != source.offset:
                     raise _another_body(source)
-                answers += await self._learned(known, None, known=True)
+                answers += await self._learned(repeated, None, repeated=True)
                 continue
             digest = source.digest()
             span = Span(source.name, source.offset, source.pass_by(batch))
@@ -135,13 +135,13 @@ class Learning(Course[Event]):
         return answers
 
     async def _learned(
-        self, batch: Batch[Event], span: Span | None, known: bool = False
+        self, batch: Batch[Event], span: Span | None, repeated: bool = False
     ) -> list[LineAnswer]:
         live_model = await self.patiently(_itself, again=True)
         refused = await self._refuse(batch, live_model)
         answers: list[LineAnswer]
-        if known:
-            answers = [DuplicateLine(number, self._known_at) for number in batch.numbers]
+        if repeated:
+            answers = [DuplicateLine(number, self._repeated_at) for number in batch.numbers]
         elif batch.items or span is not None:
             answers = await self._fed(batch, span)
         else:
@@ -183,7 +183,7 @@ class Learning(Course[Event]):
             if not again:
                 error.detail += (
                     f" Lines {batch.numbers[0]} to {batch.numbers[-1]} may have counted: without "
-                    "ids and without ?source= the service cannot tell."
+                    "ids and without ?source= the service cannot know."
                 )
             raise
         if fed.learned is None:

@@ -198,7 +198,7 @@ class LineReader(Generic[T]):
     hung_up
         True if the client hung up before the body's end.
     stopped
-        True if it was told to stop before the body's end.
+        True if it was asked to stop before the body's end.
 
     """
 
@@ -249,7 +249,7 @@ class LineReader(Generic[T]):
             self._room.set()
 
     async def end(self) -> None:
-        """Return if nothing told it to stop before the body's end.
+        """Return unless something asked it to stop before the body's end.
 
         Raises
         ------

@@ -45,7 +45,7 @@ class Course(abc.ABC, Generic[T]):
         yield batch
 
     def note(self, answers: Sequence[LineAnswer]) -> None:
-        """Count what the answers for some lines tell."""
+        """Count what is in the answers for some lines."""
 
     async def end(self, lines: int) -> None:
         """Check that a body of that many lines may end here."""

@@ -254,7 +254,7 @@ def router(settings: LimitSettings) -> APIRouter:
             409: "The model knows no class yet, or the log contradicts the version.",
             413: "More bytes or events than one call takes.",
             415: "The body is not application/json.",
-            422: "The tensors are wrong; the text says where.",
+            422: "The tensors are wrong; the text names the place.",
         }
     )
     routes = APIRouter(
@@ -313,7 +313,7 @@ def router(settings: LimitSettings) -> APIRouter:
 
     @routes.post(
         "/models/{model}/infer",
-        summary="Predict events given as tensors",
+        summary="Predict events sent as tensors",
         response_model=InferenceAnswer,
         responses=missing | refusals,
         openapi_extra=document(InferenceRequest),
@@ -357,15 +357,15 @@ async def _about(request: Request, model: str, version: str | None) -> ModelAbou
     if spec.accepts_non_numeric:
         inputs.append(TensorAbout(name="text", datatype="BYTES", shape=[-1, -1]))
     classes = -1 if spec.multiclass else 2
-    known = (await live_model.at_rest()).answers.classes()
-    likeliest_only = len(known) > USUAL
+    seen = (await live_model.at_rest()).answers.classes()
+    likeliest_only = len(seen) > USUAL
     return ModelAbout(
         name=model,
         versions=[str(live_model.position)],
         platform=f"hinged_{spec.learner.type}",
         inputs=inputs,
         outputs=[
-            TensorAbout(name="label", datatype=_label_type(spec, known), shape=[-1]),
+            TensorAbout(name="label", datatype=_label_type(spec, seen), shape=[-1]),
             TensorAbout(name="score", datatype="FP64", shape=[-1]),
             TensorAbout(name="probabilities", datatype="FP64", shape=[-1, classes]),
             TensorAbout(
@@ -486,7 +486,7 @@ class _Tensors:
             self._data[name].append(b"," + piece if self._data[name] else piece)
 
     def answer(self, about: dict[str, Any]) -> list[bytes]:
-        """Return the answer in pieces; `about` is what it says beside the tensors."""
+        """Return the answer in pieces; `about` is what it has beside the tensors."""
         n, k = self._count, self._width
         table, label = [n, k], self._label
         shapes: dict[Output, tuple[list[int], str]] = {
@@ -504,9 +504,9 @@ class _Tensors:
         return [*pieces, b"]}"]
 
 
-def _label_type(spec: ModelSpec, known: Sequence[Label]) -> str:
+def _label_type(spec: ModelSpec, seen: Sequence[Label]) -> str:
     """Return the datatype of labels, by the classes that the model knows if the spec names none."""
-    classes = spec.labels if isinstance(spec.labels, tuple) else known
+    classes = spec.labels if isinstance(spec.labels, tuple) else seen
     if not classes:
         return "INT64" if spec.labels == "integers" else "BYTES"
     kind = type(classes[0])

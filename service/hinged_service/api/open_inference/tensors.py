@@ -14,7 +14,7 @@ from hinged_service.wire.faults import (
     MAX_NAME,
     MAX_TEXT,
     MAX_VALUE,
-    shown,
+    abbreviated,
 )
 
 __all__ = ["Datatype", "Tensor", "rows"]
@@ -55,7 +55,7 @@ class Tensor(msgspec.Struct, gc=False):
     datatype
         What the elements are; text is BYTES.
     data
-        The elements row by row, flat or nested as the shape says.
+        The elements row by row, flat or nested as in the shape.
     parameters
         `feature_names`: the names of the columns.
 
@@ -89,10 +89,10 @@ def rows(tensors: list[Tensor], max_events: int, mixed: bool) -> list[dict[str, 
     if n > max_events:
         raise TooLarge(f"There are {n} events; send at most {max_events} in one call.")
     found: list[dict[str, Any]] = [{} for _ in range(n)]
-    known: set[str] = set()
+    seen: set[str] = set()
     for i, tensor in enumerate(tensors):
         names = _names(tensor, f"inputs[{i}]")
-        _check_names(names, known, f"inputs[{i}]")
+        _check_names(names, seen, f"inputs[{i}]")
         elements = _elements(tensor, n, len(names), f"inputs[{i}].data")
         values = _values(elements, tensor.datatype, mixed, f"inputs[{i}].data")
         k = len(names)
@@ -130,14 +130,14 @@ def _names(tensor: Tensor, at: str) -> list[str]:
     return names
 
 
-def _check_names(names: list[str], known: set[str], at: str) -> None:
+def _check_names(names: list[str], seen: set[str], at: str) -> None:
     for name in names:
-        if name in known:
-            raise _wrong(at, f"names the feature {shown(name)} a second time")
+        if name in seen:
+            raise _wrong(at, f"names the feature {abbreviated(name)} a second time")
         if len(name) > MAX_NAME:
-            raise _wrong(at, f"names {shown(name)}, which is over {MAX_NAME} characters")
-        known.add(name)
-    if len(known) > MAX_FEATURES:
+            raise _wrong(at, f"names {abbreviated(name)}, which is over {MAX_NAME} characters")
+        seen.add(name)
+    if len(seen) > MAX_FEATURES:
         raise _wrong("inputs", f"have more features than the {MAX_FEATURES} that are taken")
 
 
@@ -174,7 +174,9 @@ def _faults(
 ) -> Iterator[Detail]:
     for index, value in enumerate(values):
         if value is _REFUSED or (value is _MISSING and not mixed):
-            yield Detail(f"{at}[{index}]", f"must be {expected}, not {shown(elements[index])}")
+            yield Detail(
+                f"{at}[{index}]", f"must be {expected}, not {abbreviated(elements[index])}"
+            )
 
 
 def _reader(datatype: str, mixed: bool) -> tuple[Callable[[Any], Any], str]:

@@ -30,7 +30,7 @@ _IGNORE: Kind = "ignore"
 
 
 _Piece = tuple[int, Any, float | None]
-"""Number of the first row, some rows, and the share of the file that is read, if known."""
+"""Number of the first row, some rows, and the share of the file that is read, if it has a size."""
 
 
 class _Batches(NamedTuple):
@@ -43,7 +43,7 @@ class ArrowTable(Reader):
     """A table with types of its own, in Parquet or Arrow IPC.
 
     Columns to be ignored are not read. So is the index of a pandas table, by the metadata of the
-    schema, unless it has a role or a type was told. Parquet, and Arrow files that are not streams,
+    schema, unless it has a role or a declared type. Parquet, and Arrow files that are not streams,
     are opened by name: `size_bytes` is `None` if the file is compressed or not on a disk.
 
     Raises
@@ -96,14 +96,14 @@ class ArrowTable(Reader):
         return ArrowTable(stream, self._name, self._size_bytes, self._options)
 
     def describe(self) -> str:
-        """Say what each column is read as."""
+        """Describe what each column is read as."""
         if not self._index:
             return self._table.describe()
-        told = "the index of a pandas table, no feature unless it is given a type"
-        return f"{self._table.describe()}; {told}: {', '.join(self._index)}"
+        note = "the index of a pandas table, no feature unless it is given a type"
+        return f"{self._table.describe()}; {note}: {', '.join(self._index)}"
 
     def guesses(self) -> dict[str, Kind | None]:
-        """Return what each column is read as; `None` where the schema says that all is null."""
+        """Return what each column is read as; `None` where all is null by the schema."""
         empty = {column.name for column in self._source.schema if str(column.type) == "null"}
         kinds = self._table.kinds
         return {name: None if name in empty else kind for name, kind in kinds.items()}
@@ -161,9 +161,9 @@ class ArrowTable(Reader):
             if column.null_count or not (types.is_integer(kind) or types.is_floating(kind)):
                 return None
             parts.append(column.to_numpy(zero_copy_only=False))
-        told = batch.column(self._table.label)
-        told.validate()
-        labels, faults = label.values(told)
+        true = batch.column(self._table.label)
+        true.validate()
+        labels, faults = label.values(true)
         return None if faults else self._table.rows_of(parts, labels)
 
     def _columns(self, batch: Any) -> tuple[list[list[Any]], dict[int, str]]:
@@ -244,8 +244,8 @@ class ArrowTable(Reader):
         found: dict[str, Cells | None] = {}
         unread, as_text = [], []
         for column in schema:
-            name, told = column.name, options.types.get(column.name)
-            kind = told or natural_kind(self._arrow, column.type)
+            name, declared = column.name, options.types.get(column.name)
+            kind = declared or natural_kind(self._arrow, column.type)
             text = cells_of(self._arrow, column.type, "text")
             cells = None if kind is None else cells_of(self._arrow, column.type, kind)
             kinds.append(kind or _IGNORE)
@@ -253,7 +253,7 @@ class ArrowTable(Reader):
             if name == options.label and options.labels:
                 found[name] = text
             if cells is None and kind != _IGNORE:
-                unread.append(f"{name} ({column.type})" + (f" as {told}" if told else ""))
+                unread.append(f"{name} ({column.type})" + (f" as {declared}" if declared else ""))
                 as_text += [name] if text else []
         if unread:
             also = f", or text ({', '.join(as_text)})" if as_text else ""
@@ -264,7 +264,7 @@ class ArrowTable(Reader):
         return kinds, found
 
     def _id_limit(self, schema: Any, options: FileOptions) -> int:
-        """Return the number up to which the floats of the id's column tell whole ones apart."""
+        """Return the number up to which the floats of the id's column distinguish whole ones."""
         for column in schema:
             if column.name == options.id:
                 kind = column.type
@@ -277,12 +277,14 @@ class ArrowTable(Reader):
 def _pandas_index(schema: Any, options: FileOptions) -> list[str]:
     """Return the columns that are the index of a pandas table, unless the user wants them."""
     try:
-        told = json.loads((schema.metadata or {})[b"pandas"])["index_columns"]
+        stored = json.loads((schema.metadata or {})[b"pandas"])["index_columns"]
     except (KeyError, TypeError, ValueError, RecursionError):
         return []
     wanted = {options.label, options.id, options.weight, *options.types}
-    # A range is told as an object, and is no column.
-    index = {name for name in told if isinstance(name, str)} if isinstance(told, list) else set()
+    # A range is stored as an object, and is no column.
+    index = (
+        {name for name in stored if isinstance(name, str)} if isinstance(stored, list) else set()
+    )
     return [name for name in schema.names if name in index - wanted]
 
 

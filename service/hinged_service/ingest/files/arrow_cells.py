@@ -1,7 +1,7 @@
 """Cells of Arrow columns as values: a closed list of types, read without pandas.
 
 pyarrow's own conversion imports pandas for nanoseconds, and fails for a whole column at the
-first cell that Python has no value for. So moments are told from their integers here, and a
+first cell that Python has no value for. So moments are written from their integers here, and a
 column at fault is read again cell by cell.
 """
 
@@ -82,7 +82,7 @@ class Cells:
 
 
 def natural_kind(arrow: Any, kind: Any) -> Kind | None:
-    """Return how a column of this type is read where nothing was told; `None`: not at all."""
+    """Return how a column of this type is read where nothing is declared; `None`: not at all."""
     types = arrow.types
     if types.is_dictionary(kind):
         kind = kind.value_type
@@ -95,15 +95,15 @@ def natural_kind(arrow: Any, kind: Any) -> Kind | None:
     return "number" if types.is_null(kind) else None
 
 
-def cells_of(arrow: Any, kind: Any, told: Kind) -> Cells | None:
-    """Return the reader of a column of Arrow type `kind` as `told`; `None` if it cannot be read so.
+def cells_of(arrow: Any, kind: Any, declared: Kind) -> Cells | None:
+    """Return the reader of a column of Arrow type `kind` as `declared`; `None` if there is none.
 
-    Where `told` is text, NaN is a missing value.
+    Where `declared` is text, NaN is a missing value.
     """
     types = arrow.types
     if types.is_dictionary(kind):
         kind = kind.value_type
-    if told == "text" and types.is_floating(kind):
+    if declared == "text" and types.is_floating(kind):
         return Cells(arrow, _without_nan)
     if natural_kind(arrow, kind) is not None:
         return Cells(arrow, _plain, _raw_type(arrow, kind))
@@ -114,8 +114,8 @@ def cells_of(arrow: Any, kind: Any, told: Kind) -> Cells | None:
         or types.is_fixed_size_binary(kind)
     ):
         return Cells(arrow, _decoded)
-    tell = _teller(types, kind) if told == "text" else None
-    return None if tell is None else Cells(arrow, tell)
+    text_of = _text_reader(types, kind) if declared == "text" else None
+    return None if text_of is None else Cells(arrow, text_of)
 
 
 def _raw_type(arrow: Any, kind: Any) -> Any | None:
@@ -140,38 +140,38 @@ def _decoded(column: Any) -> list[str | None]:
     return [None if cell is None else cell.decode() for cell in column.to_pylist()]
 
 
-def _told(column: Any) -> list[str | None]:
+def _as_text(column: Any) -> list[str | None]:
     return [None if cell is None else str(cell) for cell in column.to_pylist()]
 
 
-def _teller(types: Any, kind: Any) -> _Read | None:
-    """Return what tells the cells of a type as text that is neither number nor text itself."""
+def _text_reader(types: Any, kind: Any) -> _Read | None:
+    """Return the reader of a type, neither number nor text itself, whose cells become text."""
     if types.is_date32(kind):
         return _each(_date_of_days)
     if types.is_date64(kind):
         return _each(lambda cell: _date_of_days(cell // 86_400_000))
     if types.is_time(kind):
-        return _each(_time_teller(kind.unit))
+        return _each(_time_format(kind.unit))
     if types.is_timestamp(kind):
         try:
             zone = None if kind.tz is None else _zone(kind.tz)
         except (ZoneInfoNotFoundError, ValueError, OSError):
             return None
-        return _each(_moment_teller(kind.unit, zone))
-    known = ("arrow.uuid", "arrow.json")
-    return _told if getattr(kind, "extension_name", None) in known else None
+        return _each(_timestamp_format(kind.unit, zone))
+    extensions = ("arrow.uuid", "arrow.json")
+    return _as_text if getattr(kind, "extension_name", None) in extensions else None
 
 
-def _each(tell: Callable[[int], str]) -> _Read:
+def _each(text_of: Callable[[int], str]) -> _Read:
     def read(column: Any) -> list[str | None]:
         integers = column.view(f"int{column.type.bit_width}").to_pylist()
-        return [None if cell is None else tell(cell) for cell in integers]
+        return [None if cell is None else text_of(cell) for cell in integers]
 
     return read
 
 
 def _zone(name: str) -> tzinfo | None:
-    if name == "UTC":  # known without a database
+    if name == "UTC":  # needs no database
         return UTC
     try:
         return datetime.strptime(name, "%z").tzinfo
@@ -183,21 +183,21 @@ def _date_of_days(days: int) -> str:
     return (_EPOCH + timedelta(days=days)).date().isoformat()
 
 
-def _time_teller(unit: str) -> Callable[[int], str]:
+def _time_format(unit: str) -> Callable[[int], str]:
     per_second = _PER_SECOND[unit]
 
-    def tell(cell: int) -> str:
+    def text_of(cell: int) -> str:
         seconds, rest = divmod(cell, per_second)
         time = (_EPOCH + timedelta(seconds=seconds)).time()
         return time.isoformat() + _fraction(rest * (_NANOS // per_second))
 
-    return tell
+    return text_of
 
 
-def _moment_teller(unit: str, zone: tzinfo | None) -> Callable[[int], str]:
+def _timestamp_format(unit: str, zone: tzinfo | None) -> Callable[[int], str]:
     per_second = _PER_SECOND[unit]
 
-    def tell(cell: int) -> str:
+    def text_of(cell: int) -> str:
         seconds, rest = divmod(cell, per_second)
         moment = _EPOCH + timedelta(seconds=seconds)
         if zone is not None:
@@ -205,7 +205,7 @@ def _moment_teller(unit: str, zone: tzinfo | None) -> Callable[[int], str]:
         text = moment.isoformat(" ")  # of which 19 characters go to the seconds
         return text[:19] + _fraction(rest * (_NANOS // per_second)) + text[19:]
 
-    return tell
+    return text_of
 
 
 def _fraction(nanos: int) -> str:

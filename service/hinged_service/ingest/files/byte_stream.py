@@ -2,7 +2,7 @@
 
 Zstandard comes from Python itself since 3.14 and before that from `backports.zstd`, which is
 the same code and the same interface, so one path serves both; the older `zstandard` package
-has another interface and stops after the first frame unless told otherwise.
+has another interface and stops after the first frame unless set otherwise.
 
 A file may hold several compressed streams in a row. `bz2.BZ2File` and `lzma.LZMAFile` take
 anything behind the first that they cannot read, damage included, for the end of the file, and
@@ -34,7 +34,7 @@ class ByteStream:
     """The content of a file, decompressed, from its beginning.
 
     A file that cannot be opened raises `FileError`; so does reading one that is cut off or broken,
-    after all that is whole has been given out.
+    after all that is whole has been returned.
 
     Attributes
     ----------
@@ -74,7 +74,7 @@ def open_bytes(name: str) -> io.BufferedReader:
 
 
 class _Steps(io.RawIOBase):
-    """One `read1` per read: what came before a fault is given out before the fault."""
+    """One `read1` per read: what came before a fault is returned before the fault."""
 
     def __init__(self, name: str, source: Any, compression: Compression) -> None:
         self._name = name

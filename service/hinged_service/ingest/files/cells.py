@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from hinged_service.ingest.files.options import LabelValue
 from hinged_service.ingest.files.record import BadRecord
-from hinged_service.wire.faults import MAX_FEATURES, MAX_NAME, MAX_TEXT, MAX_VALUE, shown
+from hinged_service.wire.faults import MAX_FEATURES, MAX_NAME, MAX_TEXT, MAX_VALUE, abbreviated
 
 __all__ = [
     "all_numbers",
@@ -43,12 +43,12 @@ def as_number(value: Any) -> float:
     try:
         number = float(value)
     except (ValueError, TypeError, OverflowError):
-        raise BadRecord(f"must be a number, not {shown(value)}") from None
+        raise BadRecord(f"must be a number, not {abbreviated(value)}") from None
     if not -MAX_VALUE <= number <= MAX_VALUE:
-        raise BadRecord(f"must be a number between -1e100 and 1e100, not {shown(value)}")
+        raise BadRecord(f"must be a number between -1e100 and 1e100, not {abbreviated(value)}")
     plain = value.isascii() and "_" not in value if type(value) is str else type(value) is not bool
     if not plain:
-        raise BadRecord(f"must be a number, not {shown(value)}")
+        raise BadRecord(f"must be a number, not {abbreviated(value)}")
     return 0.0 if number == 0.0 and _is_whole_zero(value) else number
 
 
@@ -74,7 +74,7 @@ def as_weight(value: Any) -> float:
     """Return a finite number of at least 0."""
     number = as_number(value)
     if not number >= 0.0:
-        raise BadRecord(f"must be a weight of at least 0, not {shown(value)}")
+        raise BadRecord(f"must be a weight of at least 0, not {abbreviated(value)}")
     return number
 
 
@@ -87,10 +87,10 @@ def as_whole(value: Any) -> int:
     if whole is None:
         number = as_number(value)
         if not (number.is_integer() and abs(number) <= 2**53):
-            raise BadRecord(f"must be a whole number, not {shown(value)}")
+            raise BadRecord(f"must be a whole number, not {abbreviated(value)}")
         whole = int(number)
     if not -_INT64 <= whole < _INT64:
-        raise BadRecord(f"must be a whole number of 64 bits, not {shown(value)}")
+        raise BadRecord(f"must be a whole number of 64 bits, not {abbreviated(value)}")
     return whole
 
 
@@ -105,7 +105,7 @@ def as_bool(value: Any) -> bool:
     """Return true or false, spelled in any case."""
     found = value if isinstance(value, bool) else _BOOLS.get(str(value).strip().lower())
     if found is None:
-        raise BadRecord(f"must be true or false, not {shown(value)}")
+        raise BadRecord(f"must be true or false, not {abbreviated(value)}")
     return found
 
 
@@ -146,7 +146,7 @@ def number_id(value: Any, limit: int = 2**53) -> str:
         whole = int(number) if number.is_integer() and abs(number) < limit else None
     if whole is None:
         raise BadRecord(
-            f"must be text or a whole number (a float one below {limit}), not {shown(value)}"
+            f"must be text or a whole number (a float one below {limit}), not {abbreviated(value)}"
         )
     return event_id(str(whole))
 
@@ -169,7 +169,7 @@ def label_like(text: str, takes: Callable[[LabelValue], bool]) -> LabelValue | N
 def map_label(labels: Mapping[str, LabelValue], text: str) -> LabelValue:
     """Return what `labels` makes of a label as the file has it."""
     if text not in labels:
-        raise BadRecord(f"must be {' or '.join(map(shown, labels))}, not {shown(text)}")
+        raise BadRecord(f"must be {' or '.join(map(abbreviated, labels))}, not {abbreviated(text)}")
     return labels[text]
 
 
@@ -187,4 +187,4 @@ def check_names(x: Mapping[str, Any]) -> None:
         raise BadRecord(f"has {len(x)} features; at most {MAX_FEATURES} are taken")
     if x and max(map(len, x)) > MAX_NAME:
         longest = max(x, key=len)
-        raise BadRecord(f"feature {shown(longest)} has a name over {MAX_NAME} characters")
+        raise BadRecord(f"feature {abbreviated(longest)} has a name over {MAX_NAME} characters")

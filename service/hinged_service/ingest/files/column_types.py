@@ -37,12 +37,12 @@ def _agree(sources: Sequence[Source], options: FileOptions) -> None:
     unknown = [repr(name) for name in options.types if name not in columns]
     if unknown:
         raise FileError(f"There is no column {', '.join(unknown)} in any of the files.")
-    told = {options.label, options.id, options.weight, *options.types}
+    declared = {options.label, options.id, options.weight, *options.types}
     kinds: dict[str, tuple[Kind, str]] = {}
     faults: dict[str, str] = {}
     for source, guesses in found:
         for name, kind in guesses.items():
-            if kind in (None, "ignore") or name in told:
+            if kind in (None, "ignore") or name in declared:
                 continue
             first, where = kinds.setdefault(name, (kind, source.name))
             if (kind == "text") != (first == "text"):
@@ -54,9 +54,9 @@ def _agree(sources: Sequence[Source], options: FileOptions) -> None:
 
 
 def _explain(faults: dict[str, str]) -> str:
-    told = " ".join(f"--type {shlex.quote(f'{name}=text')}" for name in faults)
+    choices = " ".join(f"--type {shlex.quote(f'{name}=text')}" for name in faults)
     return (
         "One command reads a column alike in all files, but, by their first rows, "
-        f"{'; '.join(faults.values())}. Say what it is: {told}; or number, and records in which "
+        f"{'; '.join(faults.values())}. Say what it is: {choices}; or number, and records in which "
         "it is none are bad."
     )

@@ -65,10 +65,10 @@ class Delimited(TextReader):
         self._use_kinds()
 
     def describe(self) -> str:
-        """Say what each column is read as, and what decided it."""
-        told = " and as told" if self._options.types else ""
+        """Describe what each column is read as, and what decided it."""
+        types = " and as told" if self._options.types else ""
         empty = f"; empty so far: {', '.join(self._empty)}" if self._empty else ""
-        return f"{self._table.describe()} (types by the first {self._sampled} rows{told}{empty})"
+        return f"{self._table.describe()} (types by the first {self._sampled} rows{types}{empty})"
 
     def fill(self, columns: Columns, start: int) -> Iterator[int]:
         """Add the records from number `start`; rows of plain numbers many at once."""
@@ -157,7 +157,7 @@ class Delimited(TextReader):
             except csv.Error as error:
                 text.fault = _explain(error, text.number)
             except _TooLong:
-                pass  # the fault says so
+                pass  # it is in the fault
             self.continued += text.number - first
             if text.fault is not None:
                 yield row, text.fault, first

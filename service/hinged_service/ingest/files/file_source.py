@@ -11,7 +11,7 @@ from pathlib import Path
 from hinged_service.ingest.files.arrow import ArrowTable
 from hinged_service.ingest.files.byte_stream import ByteStream, open_bytes
 from hinged_service.ingest.files.delimited import Delimited
-from hinged_service.ingest.files.detect import QUOTES, settle
+from hinged_service.ingest.files.format_detection import QUOTES, settle
 from hinged_service.ingest.files.libsvm import LibSvm
 from hinged_service.ingest.files.ndjson import Ndjson
 from hinged_service.ingest.files.options import FileOptions, Kind
@@ -66,7 +66,7 @@ class Source:
         return self._reading.continued
 
     def describe(self) -> str:
-        """Say how the file is read: which columns, as what, which is the label."""
+        """Describe how the file is read: which columns, as what, which is the label."""
         once = "" if self.resumable else "; it can be read once only, so not resumed"
         return self._reading.describe() + once
 
@@ -119,7 +119,7 @@ class Source:
         return (record for block in self.blocks(start) for record in block.records())
 
     def blocks(self, start: int = 0) -> Iterator[Block]:
-        """Iterate over the records as `records`, in blocks; lines of JSON are given out unread."""
+        """Iterate over the records as `records`, in blocks; lines of JSON are passed on unread."""
         if self.resumable:
             self._reading = self._begin(self._reading.again)
         elif start or not self._unread:
@@ -166,8 +166,8 @@ class Source:
 def open_source(path: str, options: FileOptions) -> Source:
     """Open a file, or standard input if `path` is `"-"`, as a source of events.
 
-    Its suffixes tell format and compression, unless the options do. A `FileError` says if it cannot
-    be opened, its format is not known, it does not fit the options, or a package is missing.
+    Its suffixes decide format and compression, unless the options do. A `FileError` is raised if it
+    cannot be opened, its format is unknown, it does not fit the options, or a package is missing.
     """
     return Source(path, settle(path, options))
 

@@ -11,7 +11,7 @@ from hinged_service.ingest.files.options import FileOptions
 from hinged_service.ingest.files.reader import LineReader
 from hinged_service.ingest.files.record import BadRecord
 from hinged_service.ingest.files.signed_labels import NumericLabels
-from hinged_service.wire.faults import shown
+from hinged_service.wire.faults import abbreviated
 
 __all__ = ["LibSvm"]
 
@@ -32,7 +32,7 @@ class LibSvm(LineReader):
         self._labels = NumericLabels(firsts, options)
 
     def describe(self) -> str:
-        """Say how lines are read."""
+        """Describe how lines are read."""
         return f"reading indices as feature names; labels: {self._labels.describe()}"
 
     def is_record(self, line: bytes) -> bool:
@@ -56,7 +56,7 @@ class LibSvm(LineReader):
         return self._slowly(text)
 
     def _slowly(self, text: str) -> dict[str, Any]:
-        """Read what is unusual, or say what is wrong with it."""
+        """Read what is unusual, or raise what is wrong with it."""
         first, *pairs = text.split()
         y = self._labels.read(first)
         x: dict[str, float] = {}
@@ -65,13 +65,13 @@ class LibSvm(LineReader):
             if not (colon and index.isdigit()):
                 if index == "qid":
                     raise BadRecord("qid is for ranking, and there are only classifiers here")
-                raise BadRecord(f"must be index:value, not {shown(pair)}")
+                raise BadRecord(f"must be index:value, not {abbreviated(pair)}")
             name = index.lstrip("0") or "0"
             if name in x:
-                raise BadRecord(f"feature {shown(name)} appears twice")
+                raise BadRecord(f"feature {abbreviated(name)} appears twice")
             try:
                 x[name] = as_number(value)
             except BadRecord as fault:
-                raise BadRecord(f"feature {shown(name)} {fault}") from None
+                raise BadRecord(f"feature {abbreviated(name)} {fault}") from None
         check_names(x)
         return {"x": x, "y": y}

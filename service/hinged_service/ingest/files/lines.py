@@ -21,7 +21,7 @@ _READ_BYTES = 2**18
 class Lines:
     """The lines of a stream with their ends, without byte order marks in front.
 
-    Iterating goes on where it was left; `number` is that of the last line given out, from 1. A line
+    Iterating goes on where it was left; `number` is that of the last line returned, from 1. A line
     longer than `MAX_LINE_BYTES` is `None`, and never held.
     """
 

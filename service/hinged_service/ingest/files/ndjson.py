@@ -25,7 +25,7 @@ class Ndjson(LineReader):
         self._labels = options.labels
 
     def describe(self) -> str:
-        """Say how lines are read."""
+        """Describe how lines are read."""
         return "reading each line as an event, as POST learn takes it"
 
     def event(self, line: bytes) -> dict[str, Any]:

@@ -64,11 +64,11 @@ class PlainRows:
         if not whole.isascii() or b'"' in whole or self._quote in whole:
             return None
         end = b"\r\n" if lines[0].endswith(b"\r\n") else b"\n"
-        told = whole.removesuffix(end).split(end)
-        rest = b"".join(told)
+        parts = whole.removesuffix(end).split(end)
+        rest = b"".join(parts)
         if b"\r" in rest or b"\n" in rest:  # lines of both ends
             return None
-        rows = [line.split(self._delimiter) for line in told]
+        rows = [line.split(self._delimiter) for line in parts]
         if set(map(len, rows)) != {self._columns}:
             return None
         try:

@@ -31,7 +31,7 @@ class FileOptions:
         The column that holds the label. Tables (CSV, TSV, Parquet, Arrow) need it.
     id
         The column that names each event: by text as it stands, or by whole numbers, of which
-        123 and 123.0 are the same (in CSV if `types` says that they are numbers). In Vowpal
+        123 and 123.0 are the same (in CSV if they are numbers by `types`). In Vowpal
         Wabbit text `"tag"` takes the tag.
     weight
         The column that holds the sample weight; an empty cell is weight 1.
@@ -51,7 +51,7 @@ class FileOptions:
     labels
         From a label as the file has it to the label to learn. Others are bad records.
     takes
-        Tells whether the model has a label: then a label that is text in the file is the one of
+        Returns whether the model has a label: then a label that is text in the file is the one of
         the model that is written like this, independent of other records. Without it the first
         records decide.
     sample_rows
@@ -104,6 +104,6 @@ class FileOptions:
             raise FileError("Label, id and weight must be different columns.")
 
 
-def _one_of(what: str, value: str, known: tuple[str, ...]) -> None:
-    if value not in known:
-        raise FileError(f"The {what} must be one of {', '.join(known)}, not {value!r}.")
+def _one_of(what: str, value: str, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise FileError(f"The {what} must be one of {', '.join(allowed)}, not {value!r}.")

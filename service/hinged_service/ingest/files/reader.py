@@ -41,7 +41,7 @@ class Reader(ABC):
 
     @abstractmethod
     def describe(self) -> str:
-        """Say how records are read."""
+        """Describe how records are read."""
 
     @abstractmethod
     def fill(self, columns: Columns, start: int) -> Iterator[int]:

@@ -34,11 +34,11 @@ _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class FileError(Exception):
-    """The file cannot be read, or not further; the message says what to do about it."""
+    """The file cannot be read, or not further; the message states what to do about it."""
 
 
 class BadRecord(Exception):
-    """One record is no event; the message says why, beginning with its column or field."""
+    """One record is no event; the message has the reason, after its column or field."""
 
 
 class Record(NamedTuple):
@@ -92,10 +92,10 @@ class Block(NamedTuple):
         columns = zip(self.lines, self.events, self.errors, self.texts, strict=True)
         for number, (line, event, error, text) in enumerate(columns, self.number):
             if isinstance(event, Event):
-                told = {"x": dict(event.x), "y": event.y}
+                document = {"x": dict(event.x), "y": event.y}
                 if event.id is not None:
-                    told["id"] = event.id
-                yield Record(number, line, told, None, self.bytes_read, text)
+                    document["id"] = event.id
+                yield Record(number, line, document, None, self.bytes_read, text)
                 continue
             if event is None and text is not None:
                 try:
@@ -156,7 +156,7 @@ class Columns:
     def add_unread(
         self, lines: Sequence[int], texts: Sequence[bytes | None], too_long: str
     ) -> None:
-        """Add lines of JSON as they are; of one that is `None` say that it is too long."""
+        """Add lines of JSON as they are; one that is `None` becomes a fault: it is too long."""
         self._lines += lines
         self._events += [None] * len(texts)
         if None in texts:

@@ -8,7 +8,7 @@ from functools import lru_cache
 from hinged_service.ingest.files.cells import as_whole, map_label, named
 from hinged_service.ingest.files.options import FileOptions, LabelValue
 from hinged_service.ingest.files.record import BadRecord
-from hinged_service.wire.faults import shown
+from hinged_service.wire.faults import abbreviated
 
 __all__ = ["NumericLabels"]
 
@@ -18,7 +18,7 @@ _SIGNS = "-1 or 0 as false, 1 as true"
 class NumericLabels:
     """The reading of labels in a file without a header.
 
-    If the model is known, its labels decide: where they are true and false, -1 and 0 are false
+    If the model is passed, its labels decide: where they are true and false, -1 and 0 are false
     and 1 is true; elsewhere the label is the whole number, or its text, as the model has it. If
     not, they are -1 and 1, for false and true, if `sample`, the first labels, has nothing else and
     either a -1 or a `"+1"`; otherwise they are whole numbers as they stand. The option `labels`
@@ -33,7 +33,7 @@ class NumericLabels:
         self._signed = self._signed and any(text.startswith(("-", "+")) for text in texts)
 
     def describe(self) -> str:
-        """Say how labels are read."""
+        """Describe how labels are read."""
         if self._labels:
             return ", ".join(f"{text} as {label}" for text, label in self._labels.items())
         if self._takes is not None:
@@ -53,7 +53,7 @@ class NumericLabels:
         if not self._signed:
             return whole
         if whole not in (-1, 1):
-            raise BadRecord(f"must be -1 or 1 as in the first lines, not {shown(text)}")
+            raise BadRecord(f"must be -1 or 1 as in the first lines, not {abbreviated(text)}")
         return whole == 1
 
 
@@ -65,12 +65,14 @@ def _label_of(whole: int, text: str, takes: Callable[[LabelValue], bool]) -> Lab
     """Return the label of the model that a number stands for."""
     if _are_bools(takes):
         if whole not in (-1, 0, 1):
-            raise BadRecord(f"must be {_SIGNS}, not {shown(text)}: give its meaning with --map")
+            raise BadRecord(
+                f"must be {_SIGNS}, not {abbreviated(text)}: give its meaning with --map"
+            )
         return whole == 1
     label = next((label for label in (whole, str(whole), text) if takes(label)), None)
     if label is None:
         raise BadRecord(
-            f"must be a label of the model, not {shown(text)}: give its meaning with --map"
+            f"must be a label of the model, not {abbreviated(text)}: give its meaning with --map"
         )
     return label
 

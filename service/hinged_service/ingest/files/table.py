@@ -27,7 +27,7 @@ from hinged_service.ingest.files.cells import (
 from hinged_service.ingest.files.numeric_rows import PlainRows, Role
 from hinged_service.ingest.files.options import FileOptions, Kind
 from hinged_service.ingest.files.record import BadRecord, FileError, json_bytes
-from hinged_service.wire.faults import MAX_FEATURES, MAX_NAME, MAX_VALUE, shown
+from hinged_service.wire.faults import MAX_FEATURES, MAX_NAME, MAX_VALUE, abbreviated
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -53,7 +53,7 @@ class _Feature(NamedTuple):
 
 def check_header(names: Sequence[str], options: FileOptions) -> None:
     """Refuse a header that the options do not fit, or that names a feature twice or not at all."""
-    twice = [shown(name) for name, count in Counter(names).items() if count > 1]
+    twice = [abbreviated(name) for name, count in Counter(names).items() if count > 1]
     if twice:
         raise FileError(f"The header names {', '.join(twice)} more than once: rename one.")
     listed = ", ".join(names) if len(names) <= 30 else ", ".join(names[:30]) + ", …"
@@ -63,7 +63,7 @@ def check_header(names: Sequence[str], options: FileOptions) -> None:
         )
     types = () if options.elsewhere else options.types
     asked = [options.label, options.id, options.weight, *types]
-    unknown = [shown(name) for name in asked if name is not None and name not in names]
+    unknown = [abbreviated(name) for name in asked if name is not None and name not in names]
     if unknown:
         raise FileError(f"There is no column {', '.join(unknown)}; the columns are: {listed}.")
     if options.types.get(options.label) == "ignore":
@@ -80,15 +80,17 @@ def check_header(names: Sequence[str], options: FileOptions) -> None:
                 "ignore, or number or text to make it a feature."
             )
         if len(name) > MAX_NAME:
-            raise FileError(f"Column {at}'s name is over {MAX_NAME} characters: {shown(name)}.")
+            raise FileError(
+                f"Column {at}'s name is over {MAX_NAME} characters: {abbreviated(name)}."
+            )
 
 
 def infer(cells: Iterable[str], missing: frozenset[str]) -> Kind | None:
     """Return the narrowest type that all cells fit; `None` if all are missing."""
-    told = [cell for cell in cells if cell not in missing and not cell.isspace()]
-    if told and all_numbers(told) is not None:
+    filled = [cell for cell in cells if cell not in missing and not cell.isspace()]
+    if filled and all_numbers(filled) is not None:
         return "number"
-    kinds = set(map(_kind, set(told)))
+    kinds = set(map(_kind, set(filled)))
     if len(kinds) > 1:
         return "text"
     return kinds.pop() if kinds else None
@@ -116,7 +118,7 @@ class Table:
     text
         Whether all cells are text.
     id_limit
-        A float id must be below it: as many whole numbers the type of the column tells apart.
+        A float id must be below it: as many whole numbers the type of the column distinguishes.
 
     Raises
     ------
@@ -155,7 +157,7 @@ class Table:
         self._label_of = lru_cache(1024)(self._fresh_label) if text else self._fresh_label
 
     def describe(self) -> str:
-        """Say what each column is read as."""
+        """Describe what each column is read as."""
         options, kinds = self._options, self.kinds
         parts = []
         for kind in ("number", "bool", "text"):
@@ -170,14 +172,14 @@ class Table:
         else:
             mapped = "whole number" if label_kind == "number" else label_kind
             mapped = mapped if self._takes is None else "as the model has it"
-        said = [
+        texts = [
             f"reading {', '.join(parts) or 'no features'}",
             f"label: {options.label} ({mapped})",
         ]
-        said += [f"id: {options.id}"] if options.id is not None else []
-        said += [f"weight: {options.weight}"] if options.weight is not None else []
-        said += [f"ignoring: {', '.join(ignored)}"] if ignored else []
-        return "; ".join(said)
+        texts += [f"id: {options.id}"] if options.id is not None else []
+        texts += [f"weight: {options.weight}"] if options.weight is not None else []
+        texts += [f"ignoring: {', '.join(ignored)}"] if ignored else []
+        return "; ".join(texts)
 
     def event(self, row: Sequence[Any]) -> dict[str, Any]:
         """Return a row as an event; a `BadRecord` names the column that does not fit.
@@ -232,7 +234,7 @@ class Table:
     def rows_of(
         self, columns: Sequence[npt.NDArray[Any]], labels: Sequence[Any]
     ) -> list[dict[str, Any]] | None:
-        """Return rows of numbers as events, given a column of each feature, none missing.
+        """Return rows of numbers as events, from a column of each feature, none missing.
 
         `None` if one of them is none.
         """
@@ -244,10 +246,10 @@ class Table:
         if not (values.min() >= -MAX_VALUE and values.max() <= MAX_VALUE):  # so not of NaN
             return None
         try:
-            told = list(map(self._label_of, labels))
+            converted = list(map(self._label_of, labels))
         except BadRecord:
             return None
-        rows = zip(values.T.tolist(), told, strict=True)
+        rows = zip(values.T.tolist(), converted, strict=True)
         return [{"x": dict(zip(self._picked, row, strict=True)), "y": y} for row, y in rows]
 
     @property

@@ -17,7 +17,7 @@ from hinged_service.ingest.files.options import FileOptions
 from hinged_service.ingest.files.reader import LineReader
 from hinged_service.ingest.files.record import BadRecord
 from hinged_service.ingest.files.signed_labels import NumericLabels
-from hinged_service.wire.faults import shown
+from hinged_service.wire.faults import abbreviated
 
 __all__ = ["VowpalWabbit"]
 
@@ -39,7 +39,7 @@ class VowpalWabbit(LineReader):
         self._with_id = options.id is not None
 
     def describe(self) -> str:
-        """Say how lines are read."""
+        """Describe how lines are read."""
         return (
             f"reading features as namespace^feature; labels: {self._labels.describe()}; "
             "lines without a label are skipped" + ("; id: the tag" if self._with_id else "")
@@ -68,7 +68,7 @@ class VowpalWabbit(LineReader):
         if more:
             event["w"] = named("importance", as_weight, more[0])
         if len(more) > 1:
-            raise BadRecord(f"has {shown(more[1])} before the bar: label and importance only")
+            raise BadRecord(f"has {abbreviated(more[1])} before the bar: label and importance only")
         if self._with_id:
             event["id"] = named("tag", event_id, tag.decode())
         for part in text.split("|")[1:]:
@@ -103,7 +103,7 @@ def _add_namespace(x: dict[str, float], part: str) -> None:
                 value = as_number(x.get(name, 0.0) + scale * value)
             x[name] = value
     except BadRecord as fault:
-        raise BadRecord(f"feature {shown(word)} {fault}") from None
+        raise BadRecord(f"feature {abbreviated(word)} {fault}") from None
 
 
 def _weighted(word: str) -> tuple[str, float]:

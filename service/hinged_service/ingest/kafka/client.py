@@ -1,7 +1,7 @@
 """The Kafka client: what the cluster, its topics and partitions are, and their records.
 
 confluent-kafka, because librdkafka's own threads keep the group's heartbeats while Python
-learns, its seeks and pauses throw away what was fetched before, and it tells topic ids.
+learns, its seeks and pauses throw away what was fetched before, and it returns topic ids.
 Everything here blocks: call it in a thread. Its own errors end here.
 """
 
@@ -40,7 +40,7 @@ _OUT_OF_RANGE = {_Error._AUTO_OFFSET_RESET, _Error.OFFSET_OUT_OF_RANGE}
 
 
 class Away(Exception):
-    """The cluster does not answer (yet); the message says what it said."""
+    """The cluster does not answer (yet); the message states what it last answered."""
 
 
 class Part(NamedTuple):
@@ -78,10 +78,11 @@ class Found(NamedTuple):
 
 
 class KafkaLog:
-    """A member of a consumer group, whose partitions are read from where it is told.
+    """A member of a consumer group, whose partitions are read from the offsets passed.
 
-    `say` takes a line for people, from another thread. An option that the client refuses raises
-    `Failed`. Calls raise `Away` if there is no answer, `Failed` if the cluster refuses for good.
+    `write_line` takes a line for people, from another thread. An option that the client refuses
+    raises `Failed`. Calls raise `Away` if there is no answer, `Failed` if the cluster refuses for
+    good.
 
     Attributes
     ----------
@@ -93,12 +94,12 @@ class KafkaLog:
         Why the brokers never take the group's offsets from this member; `None` if they do.
     """
 
-    def __init__(self, options: KafkaOptions, say: Callable[[str], None]) -> None:
+    def __init__(self, options: KafkaOptions, write_line: Callable[[str], None]) -> None:
         self.assigned: frozenset[Part] | None = None
         self.generation = 0
         self.commit_refused: str | None = None
         self._options = options
-        self._say = say
+        self._write_line = write_line
         self._troubled = False
         self._refused: ck.KafkaError | None = None
         self._passed: dict[Part, int] = {}
@@ -143,7 +144,7 @@ class KafkaLog:
                 raise self._failed(self._refused) from None
             raise
         if not found:
-            raise Failed("The brokers tell no cluster id, by which offsets are kept.")
+            raise Failed("The brokers send no cluster id, by which offsets are kept.")
         return found
 
     def topic_ids(self) -> dict[str, str]:
@@ -215,16 +216,16 @@ class KafkaLog:
         return found
 
     def trouble(self, text: str) -> None:
-        """Say what is wrong, once until all is well again."""
+        """Report what is wrong, once until all is well again."""
         if not self._troubled:
             self._troubled = True
-            self._say(f"Waiting for Kafka: {redacted(text, self._options.client)}")
+            self._write_line(f"Waiting for Kafka: {redacted(text, self._options.client)}")
 
     def well(self) -> None:
-        """Say so after trouble."""
+        """Report the end of trouble."""
         if self._troubled:
             self._troubled = False
-            self._say("Going on.")
+            self._write_line("Going on.")
 
     def idle(self) -> None:
         """Stay a member of the group, but fetch nothing until `go_on`."""
@@ -240,7 +241,7 @@ class KafkaLog:
         self._passed[part] = offset
 
     def commit(self) -> None:
-        """Tell the group how far it is; nothing is ever read from there."""
+        """Commit how far it is to the group; nothing is ever read from there."""
         passed, self._passed = self._passed, {}
         if passed:
             with suppress(ck.KafkaException):
@@ -255,7 +256,7 @@ class KafkaLog:
         self._consumer.close()
 
     def _assigned(self, consumer: ck.Consumer, parts: list[ck.TopicPartition]) -> None:
-        consumer.assign([])  # until it is known where each begins
+        consumer.assign([])  # until the start of each is found
         self.assigned = frozenset(Part(p.topic, p.partition) for p in parts)
         self.generation += 1
 
@@ -269,7 +270,7 @@ class KafkaLog:
         for failed in (error, *(part.error for part in parts)):
             if failed is not None and failed.code() in _UNAUTHORISED and not self.commit_refused:
                 self.commit_refused = redacted(failed.str(), self._options.client)
-                self._say(
+                self._write_line(
                     f"Kafka refuses to keep the group's offsets: {self.commit_refused}. Reading "
                     "goes on; monitors of the group's lag see none of it."
                 )

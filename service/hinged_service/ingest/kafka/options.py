@@ -1,4 +1,4 @@
-"""Options for reading Kafka topics, and the client's; secrets are never told."""
+"""Options for reading Kafka topics, and the client's; secrets are never displayed."""
 
 from __future__ import annotations
 
@@ -76,11 +76,11 @@ def begin_of(text: str) -> Begin:
 
 
 def client_config(
-    given: Sequence[str], file: Path | None, environment: Mapping[str, str]
+    texts: Sequence[str], file: Path | None, environment: Mapping[str, str]
 ) -> dict[str, str]:
     """Gather the client's options; the command line goes before the environment and the file.
 
-    `given` are options as `key=value`, `file` has such lines (`#` begins a comment line); in the
+    `texts` are options as `key=value`, `file` has such lines (`#` begins a comment line); in the
     environment `HINGED_KAFKA_SASL_PASSWORD` is `sasl.password`, and so on. `Failed` if one cannot
     be read, or would break the promise to learn each record once.
     """
@@ -93,7 +93,7 @@ def client_config(
     for name, value in environment.items():
         if name.startswith(ENV_PREFIX) and name != ENV_FILE:
             found[name.removeprefix(ENV_PREFIX).lower().replace("_", ".")] = value
-    found |= dict(map(_pair, given))
+    found |= dict(map(_pair, texts))
     for key in found:
         if key in _OURS:
             raise Failed(f"The option {key} of Kafka cannot be set: {_OURS[key]}.", BAD_USAGE)

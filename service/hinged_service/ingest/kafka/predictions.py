@@ -45,12 +45,12 @@ class PredictionTopic(Output):
     def _put(self, rows: Sequence[Predicted]) -> None:
         refused: list[ck.KafkaError] = []
 
-        def told(error: ck.KafkaError | None, _: object) -> None:
+        def note(error: ck.KafkaError | None, _: object) -> None:
             if error is not None:
                 refused.append(error)
 
         for row in rows:
-            self._producer.produce(self._topic, row.json(), row.id, on_delivery=told)
+            self._producer.produce(self._topic, row.json(), row.id, on_delivery=note)
             self._producer.poll(0)
         left = self._producer.flush(_TIMEOUT_S)
         if left or refused:

@@ -32,7 +32,7 @@ _FIRST_PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 2.0
 _COMMIT_EVERY_S = 1.0
 _LOOK_EVERY_S = 5.0
-_SHOWN = 8
+_MOST_LISTED = 8
 
 T = TypeVar("T")
 
@@ -51,7 +51,7 @@ async def bring_kafka(
         The user wants an end.
     """
     feeder.door = "kafka"
-    log = KafkaLog(options, reporter.say)
+    log = KafkaLog(options, reporter.write_line)
     reader = _Reader(log, options, shape, feeder, reporter)
     try:
         await reader.join()
@@ -103,13 +103,13 @@ class _Reader:
         self._options = options
         self._shape = shape
         self._feeder = feeder
-        self._say = reporter.say
+        self._write_line = reporter.write_line
         self._cluster = ""
         self._ids: dict[str, str] = {}
         self._places: dict[Part, _Place] = {}
         self._ended: set[Part] = set()
         self._generation = 0
-        self._told = 0
+        self._reported_generation = 0
         self._commit_s = 0.0
         self._look_s = 0.0
         self._reads = False
@@ -170,14 +170,14 @@ class _Reader:
         for part in sorted(parts):
             self._places[part] = await self._serving(self._place_of(part))
         offsets = {part: place.at for part, place in self._places.items()}
-        for part, at in offsets.items():  # a reader that was killed may have told the group less
+        for part, at in offsets.items():  # a reader that was killed may have committed less
             self._log.passed(part, at)
         await asyncio.to_thread(self._log.read_from, offsets)
-        if self._told != self._generation:
-            self._told = self._generation
-            shown = [f"{part} from {at}" for part, at in list(offsets.items())[:_SHOWN]]
-            more = f" and {len(offsets) - _SHOWN} more" if len(offsets) > _SHOWN else ""
-            self._say(f"Reading {', '.join(shown)}{more}.")
+        if self._reported_generation != self._generation:
+            self._reported_generation = self._generation
+            listed = [f"{part} from {at}" for part, at in list(offsets.items())[:_MOST_LISTED]]
+            more = f" and {len(offsets) - _MOST_LISTED} more" if len(offsets) > _MOST_LISTED else ""
+            self._write_line(f"Reading {', '.join(listed)}{more}.")
 
     async def _place_of(self, part: Part) -> _Place:
         source = await self._source(part)
@@ -196,13 +196,13 @@ class _Reader:
         topic_id = self._ids.get(part.topic)
         if topic_id is None:
             await self._feeder.stop.wait(_LONGEST_PAUSE_S)
-            raise _Changed  # it was deleted; the group will tell
+            raise _Changed  # it was deleted; the group will report it
         if not topic_id:
             return by_name
         if await self._feeder.offset(by_name):
             raise Failed(
                 f"How far {part} is learned was kept under the topic's name, as the brokers gave "
-                "no topic ids; now they do. It cannot be told whether it is the same topic."
+                "no topic ids; now they do. It is uncertain whether it is the same topic."
             )
         return f"kafka:{self._cluster}:{topic_id}:{part.number}"
 
@@ -225,7 +225,7 @@ class _Reader:
             to, lost = high, 0
         if not self._options.over_gaps:
             raise Failed(f"A gap: {what}. Use --on-gap continue to continue from {to}.")
-        self._say(f"A gap: {what}. Continuing from {to}.")
+        self._write_line(f"A gap: {what}. Continuing from {to}.")
         self._noted["lost"] += lost
         return to
 
@@ -249,7 +249,9 @@ class _Reader:
             )
             if now != end:
                 self._noted["seeks"] += 1
-                self._say(f"{part} stands at {now or 'its beginning'} by now: going on there.")
+                self._write_line(
+                    f"{part} stands at {now or 'its beginning'} by now: going on there."
+                )
                 raise _Changed
             place = self._places[part] = _Place(place.source, end, int(end))
             self._noted["tombstones"] += len(batch) - len(raws)
@@ -265,7 +267,7 @@ class _Reader:
             raise _Changed
 
     async def _commit(self) -> None:
-        """Tell the group how far it is, now and then."""
+        """Commit how far it is to the group, now and then."""
         now_s = time.monotonic()
         if now_s >= self._commit_s:
             self._commit_s = now_s + _COMMIT_EVERY_S

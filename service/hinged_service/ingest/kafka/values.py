@@ -33,7 +33,7 @@ class Shape:
     """The form of values: events, or flat objects.
 
     A value that begins with Confluent's five bytes (zero, schema id) is read without them if
-    JSON follows, as JSON Schema serializers write it. No registry is asked: JSON says what it is.
+    JSON follows, as JSON Schema serializers write it. No registry is asked: JSON needs no schema.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ class Shape:
     def _event(self, value: bytes) -> bytes:
         """Return a flat object as an event, number by number as written.
 
-        Other JSON is returned as it is: reading it as an event tells what is wrong.
+        Other JSON is returned as it is: reading it as an event raises what is wrong.
         """
         try:
             fields = _decode(without_marks(value))

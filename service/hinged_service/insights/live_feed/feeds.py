@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from hinged_service.engine.live_model import LiveModel
-from hinged_service.engine.reach import EVERYTHING, Reach
+from hinged_service.engine.name_access import EVERYTHING, NameAccess
 from hinged_service.engine.registry import ModelRegistry
 from hinged_service.errors import Busy, Unavailable
 from hinged_service.insights.live_feed.hub import Hub
@@ -41,7 +41,7 @@ class Feeds:
         name: str,
         features: bool,
         weights: bool = False,
-        reach: Reach = EVERYTHING,
+        access: NameAccess = EVERYTHING,
     ) -> Subscriber:
         """Return a new subscriber to a model or alias, which must leave in the end.
 
@@ -54,8 +54,8 @@ class Feeds:
         features
             Whether outcomes come with the features of their events.
         weights
-            Whether the largest weights are told.
-        reach
+            Whether the largest weights are sent.
+        access
             The models that the subscriber may see: of an alias that is moved to another one it
             sees no more.
 
@@ -80,7 +80,7 @@ class Feeds:
         hub = self._hubs.get(name)
         if hub is None:
             hub = self._hubs[name] = Hub(self._registry, name, live_model, self._forget)
-        return hub.join(features, weights, reach)
+        return hub.join(features, weights, access)
 
     @property
     def open_count(self) -> int:

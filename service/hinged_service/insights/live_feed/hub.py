@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable
 
 from hinged_service.engine.live_model import LiveModel
-from hinged_service.engine.reach import Reach
+from hinged_service.engine.name_access import NameAccess
 from hinged_service.engine.registry import ModelRegistry
 from hinged_service.engine.replica import AppliedEntry
 from hinged_service.engine.top_weights import largest
@@ -19,7 +19,7 @@ from hinged_service.insights.live_feed.messages import (
 )
 from hinged_service.insights.live_feed.sampler import Sampler
 from hinged_service.insights.live_feed.subscriber import Subscriber
-from hinged_service.model.inspection import feature_count, shown_weights
+from hinged_service.model.inspection import feature_count, weights_of
 from hinged_service.tasks import cancel
 
 __all__ = ["Hub"]
@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 
 _TICK_S = 0.2
 _TICKS_PER_SECOND = 5
-_TELL_S = 60.0
+_LOG_EVERY_S = 60.0
 _TOP_WEIGHTS = 20
 _MANY_FEATURES = 10_000
 _WEIGHING_SHARE = 0.02
@@ -63,15 +63,15 @@ class Hub:
         self._watch(live_model)
         self._task = asyncio.create_task(self._run())
 
-    def join(self, features: bool, weights: bool, reach: Reach) -> Subscriber:
+    def join(self, features: bool, weights: bool, access: NameAccess) -> Subscriber:
         """Return a new subscriber; its first message is the present state of the model."""
-        reach.check(self._live_model.name, f"the model that {self.name!r} points to")
-        subscriber = Subscriber(features, weights, reach, self._log_slow, self._leave)
+        access.check(self._live_model.name, f"the model that {self.name!r} points to")
+        subscriber = Subscriber(features, weights, access, self._log_slow, self._leave)
         self._subscribers.append(subscriber)
-        told = model_message(self.name, self._live_model)
+        first = model_message(self.name, self._live_model)
         if not self._live_model.away:  # else they come with the next tick after the long work
-            told += metrics_message(self._live_model, None)
-        subscriber.put(told + (self._weights if weights else b""))
+            first += metrics_message(self._live_model, None)
+        subscriber.put(first + (self._weights if weights else b""))
         return subscriber
 
     def _leave(self, subscriber: Subscriber) -> None:
@@ -88,7 +88,7 @@ class Hub:
             logger,
             "a reader of the live feed of %s was too slow",
             self.name,
-            every_s=_TELL_S,
+            every_s=_LOG_EVERY_S,
         )
 
     def end(self, reason: str) -> None:
@@ -156,7 +156,7 @@ class Hub:
         except SetAside as error:
             return f"set aside: {error.detail}"
         except Unavailable:
-            pass  # the metrics tell how stale they are
+            pass  # the metrics report how stale they are
         except ServiceError as error:
             return error.detail
         return None
@@ -183,10 +183,10 @@ class Hub:
             self._last = max(last, self._last)
         else:
             self._send(metrics=False)
-            told = model_message(self.name, self._live_model)
+            new = model_message(self.name, self._live_model)
             for subscriber in tuple(self._subscribers):
-                if subscriber.reach.includes(found.name):
-                    subscriber.put(told)
+                if subscriber.access.includes(found.name):
+                    subscriber.put(new)
                 else:
                     subscriber.end("forbidden")
 
@@ -195,29 +195,29 @@ class Hub:
         self._sampler = Sampler()
         if metrics and not self._live_model.away:
             now_s = asyncio.get_running_loop().time()
-            told = metrics_message(self._live_model, self._heard / (now_s - self._heard_at_s))
+            counts = metrics_message(self._live_model, self._heard / (now_s - self._heard_at_s))
             self._heard, self._heard_at_s = 0, now_s
-            plain, full = plain + told, full + told
+            plain, full = plain + counts, full + counts
         for subscriber in tuple(self._subscribers):
             subscriber.put(full if subscriber.features else plain)
 
     async def _weigh(self) -> None:
-        """Tell the largest weights if they may have changed and it is time."""
+        """Send the largest weights if they may have changed and it is time."""
         loop, position = asyncio.get_running_loop(), str(self._live_model.position)
         began_s = loop.time()
-        told, due_s = self._weighed
+        sent, due_s = self._weighed
         wanted = any(subscriber.weights for subscriber in self._subscribers)
-        if told == position or began_s < due_s or not wanted or self._live_model.away:
+        if sent == position or began_s < due_s or not wanted or self._live_model.away:
             return
         fold = self._live_model.state
-        shown = shown_weights(fold, None)
-        if shown is None:
+        weights = weights_of(fold, None)
+        if weights is None:
             return
         if feature_count(fold) > _MANY_FEATURES:
-            shown = await asyncio.to_thread(largest, shown, _TOP_WEIGHTS)
+            weights = await asyncio.to_thread(largest, weights, _TOP_WEIGHTS)
         else:
-            shown = largest(shown, _TOP_WEIGHTS)
-        self._weights = weights_message(shown, position)
+            weights = largest(weights, _TOP_WEIGHTS)
+        self._weights = weights_message(weights, position)
         now_s = loop.time()
         self._weighed = position, max(began_s + 1.0, now_s + (now_s - began_s) / _WEIGHING_SHARE)
         for subscriber in tuple(self._subscribers):

@@ -12,7 +12,7 @@ import hinged
 from hinged_service.engine.live_model import LiveModel
 from hinged_service.model.inspection import account, rolling_accuracy, whole_accuracy
 from hinged_service.model.state import ModelState
-from hinged_service.wire import live
+from hinged_service.wire import live_feed
 from hinged_service.wire.events import Event
 from hinged_service.wire.position import Position
 
@@ -30,16 +30,15 @@ def message(event: str, data: Any, position: str | None = None) -> bytes:
 def model_message(name: str, live_model: LiveModel) -> bytes:
     """Return the model that a watched name points to."""
     position = str(live_model.position)
-    data = live.LiveModel(name, live_model.name, live_model.entry.uid, position)
+    data = live_feed.LiveModel(name, live_model.name, live_model.entry.uid, position)
     return message("model", data, position)
 
 
 def metrics_message(live_model: LiveModel, events_per_s: float | None) -> bytes:
-    """Return the account of a model and the rate of its latest events, if that is known."""
+    """Return the account of a model and the rate of its latest events, if that was measured."""
     state, position = live_model.state, str(live_model.position)
-    told = account(state, _CLASSES)
-    data = live.LiveMetrics(
-        **told,
+    data = live_feed.LiveMetrics(
+        **account(state, _CLASSES),
         position=position,
         at_ms=live_model.position.order.ms,
         accuracy=whole_accuracy(state),
@@ -51,23 +50,23 @@ def metrics_message(live_model: LiveModel, events_per_s: float | None) -> bytes:
     return message("metrics", data, position)
 
 
-def weights_message(shown: dict[str, Any], position: str) -> bytes:
+def weights_message(weights: dict[str, Any], position: str) -> bytes:
     """Return weights at a position: of many classes the first ones, and how many there are."""
-    classes = shown.get("classes")
+    classes = weights.get("classes")
     if isinstance(classes, dict) and len(classes) > _CLASSES:
         some = dict(itertools.islice(classes.items(), _CLASSES))
-        shown = {**shown, "classes": some, "all_classes": len(classes)}
-    return message("weights", {**shown, "position": position})
+        weights = {**weights, "classes": some, "all_classes": len(classes)}
+    return message("weights", {**weights, "position": position})
 
 
 def outcome_of(
     state: ModelState, event: Event, outcome: hinged.Outcome, position: Position, number: int
-) -> live.LiveOutcome:
+) -> live_feed.LiveOutcome:
     """Return the outcome of an event, without its features; `number` counts in its log entry."""
     margin = None
     if isinstance(state.learner, hinged.BinaryLinearClassifier):
         margin = outcome.score if state.answers.target(event.y) else 0.0 - outcome.score
-    return live.LiveOutcome(
+    return live_feed.LiveOutcome(
         id=event.id,
         y=event.y,  # type: ignore[arg-type]  # a label of the model, so no fraction
         w=event.w,

@@ -10,7 +10,7 @@ import hinged
 from hinged_service.engine.replica import AppliedEntry
 from hinged_service.insights.live_feed.messages import message, outcome_of
 from hinged_service.model.state import ModelState
-from hinged_service.wire import live
+from hinged_service.wire import live_feed
 
 __all__ = ["Sampler"]
 
@@ -26,7 +26,7 @@ class Sampler:
     """
 
     def __init__(self) -> None:
-        self._shown = self._left_out = 0
+        self._taken = self._left_out = 0
         self._plain: list[bytes] = []
         self._full: list[bytes] = []
         self._full_bytes = 0
@@ -35,7 +35,7 @@ class Sampler:
     def add(self, folded: AppliedEntry, fold: ModelState) -> None:
         """Take note of an entry that was folded; this runs on the way of learning."""
         if folded.results:
-            if self._shown < _MAX_OUTCOMES:
+            if self._taken < _MAX_OUTCOMES:
                 self._add_outcomes(folded, fold)
             else:
                 self._left_out += sum(isinstance(r, hinged.Outcome) for r in folded.results)
@@ -46,13 +46,13 @@ class Sampler:
             command = {k: v for k, v in folded.command.items() if k != "model"}
             self._add_mark("command", {**command, "position": position, "at_ms": at_ms}, position)
         for detection in folded.detections:
-            self._add_mark("drift", live.LiveDrift(*detection, position, at_ms), position)
+            self._add_mark("drift", live_feed.LiveDrift(*detection, position, at_ms), position)
 
     def _add_outcomes(self, folded: AppliedEntry, fold: ModelState) -> None:
         for number, result in enumerate(folded.results):
             if not isinstance(result, hinged.Outcome):
                 continue
-            if self._shown >= _MAX_OUTCOMES:
+            if self._taken >= _MAX_OUTCOMES:
                 self._left_out += 1
                 continue
             event = folded.events[number]
@@ -60,9 +60,9 @@ class Sampler:
                 outcome = outcome_of(fold, event, result, folded.entry.position, number)
                 self._add_outcome(outcome, dict(event.x))
 
-    def _add_outcome(self, outcome: live.LiveOutcome, x: Any) -> None:
+    def _add_outcome(self, outcome: live_feed.LiveOutcome, x: Any) -> None:
         """Add an outcome; with its features while there is room for them."""
-        self._shown += 1
+        self._taken += 1
         self._plain.append(message("outcome", outcome, outcome.position))
         full = self._plain[-1]
         if self._full_bytes < _MAX_FEATURE_BYTES:
@@ -81,7 +81,7 @@ class Sampler:
     def chunks(self) -> tuple[bytes, bytes]:
         """Return the messages without and with features."""
         if self._left_out:
-            sample = live.LiveSample(self._shown, self._left_out)
+            sample = live_feed.LiveSample(self._taken, self._left_out)
             self._plain.append(message("sample", sample))
             self._full.append(self._plain[-1])
         return b"".join(self._plain), b"".join(self._full)

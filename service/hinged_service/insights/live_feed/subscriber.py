@@ -6,9 +6,9 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 
-from hinged_service.engine.reach import Reach
+from hinged_service.engine.name_access import NameAccess
 from hinged_service.insights.live_feed.messages import message
-from hinged_service.wire.live import LiveEnd
+from hinged_service.wire.live_feed import LiveEnd
 
 __all__ = ["Subscriber"]
 
@@ -25,8 +25,8 @@ class Subscriber:
     features
         Whether outcomes come with the features of their events.
     weights
-        Whether the largest weights are told.
-    reach
+        Whether the largest weights are sent.
+    access
         The models that the subscriber may see.
     on_slow
         Called when the subscriber is dropped because it did not keep up.
@@ -46,13 +46,13 @@ class Subscriber:
         self,
         features: bool,
         weights: bool,
-        reach: Reach,
+        access: NameAccess,
         on_slow: Callable[[], None],
         on_leave: Callable[[Subscriber], None],
     ) -> None:
         self.features = features
         self.weights = weights
-        self.reach = reach
+        self.access = access
         self.ended = False
         self.slow = asyncio.Event()
         self._on_slow = on_slow

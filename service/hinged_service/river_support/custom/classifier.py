@@ -69,11 +69,11 @@ class CustomClassifier(RiverClassifier):
         """Kinds of values other than numbers that have been learned, by name."""
 
     def checked(self, x: Features) -> Checked:
-        """Return all features: which ones the operator's code takes is not known."""
+        """Return all features: those that the operator's code takes are unknown."""
         return dict(x)
 
     def norm(self, x: Checked) -> float:
-        """Return 0: the norm of what reaches the last step is not known."""
+        """Return 0: the norm of what reaches the last step is unknown."""
         return 0.0
 
     def probabilities(self, x: Checked) -> Mapping[Any, float]:
@@ -163,4 +163,4 @@ class CustomClassifier(RiverClassifier):
         self._kinds = dict(zip(map(str, named), kinds.values(), strict=True))
 
     def _try(self, names: Iterable[Any]) -> None:
-        """Ask nothing: which kinds of values the operator's code takes is not known."""
+        """Ask nothing: the kinds of values that the operator's code takes are unknown."""

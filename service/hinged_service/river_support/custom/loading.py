@@ -25,12 +25,12 @@ def sources(setting: str | None) -> list[str]:
     return [part.strip() for part in (setting or "").split(",") if part.strip()]
 
 
-def load(given: Sequence[str]) -> dict[str, CustomModel]:
+def load(listed: Sequence[str]) -> dict[str, CustomModel]:
     """Return the models that the operator's code declares, by name.
 
     Parameters
     ----------
-    given
+    listed
         `file.py`, whose function `models` is called, or `module:function`.
 
     Raises
@@ -40,7 +40,7 @@ def load(given: Sequence[str]) -> dict[str, CustomModel]:
 
     """
     found: dict[str, CustomModel] = {}
-    for source in given:
+    for source in listed:
         declared = _declared(source)
         if not isinstance(declared, dict) or not all(
             isinstance(name, str) and 1 <= len(name) <= 128 and isinstance(model, CustomModel)

@@ -71,7 +71,7 @@ class Served(NamedTuple):
     built
         The digest of its state.
     multiclass
-        Whether it tells more than two labels apart.
+        Whether it distinguishes more than two labels.
 
     """
 

@@ -42,9 +42,9 @@ def _learn_terms(self: feature_extraction.TFIDF, x: dict[Any, Any]) -> None:
 
 
 def _scale(self: preprocessing.StandardScaler, x: dict[Any, Any]) -> dict[Any, Any]:
-    known = {name: value for name, value in x.items() if name in self.means}
-    made = _scaled(self, known)
-    if len(known) == len(x):
+    with_mean = {name: value for name, value in x.items() if name in self.means}
+    made = _scaled(self, with_mean)
+    if len(with_mean) == len(x):
         return made
     return {
         name: made[name] if name in made else 0.0 if self.with_std else value - 0.0

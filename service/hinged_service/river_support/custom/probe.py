@@ -131,7 +131,7 @@ class _Probe:
 
     def __init__(self, served: Served, model: CustomModel) -> None:
         self._served = served
-        self._given = bool(model.sample)
+        self._has_sample = bool(model.sample)
         self._sample = list(islice(model.sample, _EVENTS)) or _made_up(served.multiclass)
 
     def run(self) -> parts.Parts:
@@ -212,7 +212,7 @@ class _Probe:
             )
 
     def _cannot(self, what: str, number: int, error: BaseException) -> NoReturn:
-        sample = "its sample" if self._given else "six made-up numbers (it has no sample)"
+        sample = "its sample" if self._has_sample else "six made-up numbers (it has no sample)"
         self._refuse(
             f"it cannot {what} {sample}: event {number} raises {explained(error)}. Give "
             "CustomModel a sample of events as they will come, or mend the pipeline"
@@ -255,7 +255,7 @@ def _made_up(multiclass: bool) -> Sample:
 
 
 def _elsewhere(sources: Sequence[str]) -> dict[str, parts.Parts]:
-    """Return what `trained_parts` says of all models in a process with another order of sets."""
+    """Return what `trained_parts` returns of all models in a process with another order of sets."""
     seed = "0" if os.environ.get("PYTHONHASHSEED") == "1" else "1"
     try:
         done = subprocess.run(  # noqa: S603 - this Python and this package
@@ -273,6 +273,6 @@ def _elsewhere(sources: Sequence[str]) -> dict[str, parts.Parts]:
             f"The custom models could not be tried in a second process: {error}."
         ) from None
     if answer is None:
-        said = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
-        raise StartupError(f"The custom models fail in a second process: {said}")
+        reason = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
+        raise StartupError(f"The custom models fail in a second process: {reason}")
     return {name: parts.from_json(found) for name, found in answer.items()}

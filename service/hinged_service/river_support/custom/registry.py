@@ -26,12 +26,12 @@ def install(setting: str | None) -> None:
         Naming what cannot be served, and what to do.
 
     """
-    given = sources(setting)
+    listed = sources(setting)
     found: Mapping[str, Served] = {}
-    if given:
+    if listed:
         from hinged_service.river_support.custom.probe import probe_all  # takes most of River along
 
-        found = probe_all(given, load(given))
+        found = probe_all(listed, load(listed))
     _served.clear()
     _served.update(found)
 

@@ -10,7 +10,7 @@ from hinged_service.errors import Detail, SetAside, Unprocessable
 from hinged_service.river_support.custom import registry
 from hinged_service.river_support.custom.classifier import custom_learner
 from hinged_service.river_support.learners import RiverBinary, RiverMulticlass
-from hinged_service.wire.strict import StrictModel
+from hinged_service.wire.strict_model import StrictModel
 
 __all__ = ["CustomSpec"]
 
@@ -43,15 +43,15 @@ class CustomSpec(StrictModel):
             raise AttributeError("max_classes")
         return self.classes
 
-    def check_known(self) -> None:
+    def check_served(self) -> None:
         """Raise `Unprocessable` unless this process serves such a custom model."""
         served = registry.served()
         found = served.get(self.name)
         if found is None:
-            known = ", ".join(sorted(served)) or "none"
+            names = ", ".join(sorted(served)) or "none"
             field, reason = (
                 "name",
-                f"is not a custom model of this service; its custom models are: {known}",
+                f"is not a custom model of this service; its custom models are: {names}",
             )
         elif found.version != self.version:
             field, reason = "version", f"is not the one served here, {found.version!r}"

@@ -181,10 +181,10 @@ class Adaptor:
         classes = self._restored_classes(saved)
         state.part(saved, "vectors", ())
         own = self.classifier.own_scalars()
-        given = state.part(saved, "scalars", {*ACCOUNT, "names", "model", *own})
-        account = restored_accounting(given)
-        names = restored_names(given["names"], self._cap)
-        self.classifier.restore(given, names)
+        scalars = state.part(saved, "scalars", {*ACCOUNT, "names", "model", *own})
+        account = restored_accounting(scalars)
+        names = restored_names(scalars["names"], self._cap)
+        self.classifier.restore(scalars, names)
         self._names = names
         self._measured = self._name_bytes = 0
         self._classes = classes

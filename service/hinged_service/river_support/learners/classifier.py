@@ -93,7 +93,7 @@ class RiverClassifier:
         return clean
 
     def norm(self, x: Checked) -> float:
-        """Return the Euclidean norm of features, 0 if it is not known."""
+        """Return the Euclidean norm of features, 0 if it cannot be computed."""
         return math.hypot(*x.values())
 
     def probabilities(self, x: Checked) -> Mapping[Any, float]:
@@ -154,9 +154,9 @@ class RiverClassifier:
 
     def _try(self, names: Iterable[Any]) -> None:
         """Ask a restored model: parts that decode may still not go together."""
-        shown = linear_weights(self.model)
-        if shown is not None:
-            weights, intercept = shown["weights"], shown["intercept"]
+        found = linear_weights(self.model)
+        if found is not None:
+            weights, intercept = found["weights"], found["intercept"]
             if set(map(type, weights)) - {str}:
                 raise ValueError("the name of a weight is not text")
             numbers = (intercept, *weights.values())

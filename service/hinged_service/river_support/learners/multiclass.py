@@ -44,7 +44,7 @@ class RiverMulticlass(Adaptor):
         return self._scores(self._kept(self.classifier.checked(x)))
 
     def score_one(self, x: Features) -> float:
-        """Return the probability of the predicted class; 0 while no class is known."""
+        """Return the probability of the predicted class; 0 while no class was seen."""
         return max(self.scores_one(x).values(), default=0.0)
 
     def _scores(self, x: Checked) -> dict[Any, float]:

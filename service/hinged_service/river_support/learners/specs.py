@@ -24,7 +24,7 @@ from hinged_service.river_support.learners.parameters import (
     arguments,
     class_name,
 )
-from hinged_service.wire.strict import StrictModel
+from hinged_service.wire.strict_model import StrictModel
 
 __all__ = ["RiverLearner"]
 

@@ -101,14 +101,14 @@ class _Decoder:
     def restored(self, root: object) -> object:
         """Return the object that `root` stands for, with all that belongs to it."""
         ranks: list[list[int]] = [[] for _ in range(1 + max(learners.COMPOSITE.values()))]
-        for number, (name, *given) in enumerate(self._rows):
+        for number, (name, *encoded) in enumerate(self._rows):
             if name != "VectorDict":
-                self._objects[number] = _empty(name, given)
+                self._objects[number] = _empty(name, encoded)
             ranks[_rank(name)].append(number)
-        for number, (name, *given) in enumerate(self._rows):
+        for number, (name, *encoded) in enumerate(self._rows):
             if name == "VectorDict":
                 self._row = number
-                self._objects[number] = self._vector(*given)
+                self._objects[number] = self._vector(*encoded)
         for rank in ranks:
             for number in rank:
                 self._row = number
@@ -124,37 +124,41 @@ class _Decoder:
             _check(value)
         return self.value(root)
 
-    def value(self, given: object, depth: int = 0) -> object:
+    def value(self, encoded: object, depth: int = 0) -> object:
         """Return the value that stands in a row."""
-        if isinstance(given, list):
-            return self._referred(given)
-        if not isinstance(given, dict):
-            if plain(given):
-                return given
-            raise damaged_number(given)
-        if len(given) != 1 or depth >= MAX_DEPTH:
+        if isinstance(encoded, list):
+            return self._referred(encoded)
+        if not isinstance(encoded, dict):
+            if plain(encoded):
+                return encoded
+            raise damaged_number(encoded)
+        if len(encoded) != 1 or depth >= MAX_DEPTH:
             raise DamagedState("a stored value is damaged")
-        ((tag, inner),) = given.items()
+        ((tag, inner),) = encoded.items()
         if tag == "tuple" and isinstance(inner, list):
             return tuple([self.value(part, depth + 1) for part in inner])
         if tag in ("partial", "method", "call"):
             return self._callable(tag, inner, depth)
-        return _key(given, depth)
+        return _key(encoded, depth)
 
-    def _values(self, given: object) -> list[Any]:
-        if not isinstance(given, list):
+    def _values(self, encoded: object) -> list[Any]:
+        if not isinstance(encoded, list):
             raise DamagedState("a stored container is damaged")
-        return list(given) if same_plain(given) else [self.value(one) for one in given]
+        return list(encoded) if same_plain(encoded) else [self.value(one) for one in encoded]
 
-    def _referred(self, given: list[Any], owner: bool = False) -> object:
-        if len(given) != 1 or type(given[0]) is not int or not 0 <= given[0] < len(self._rows):
+    def _referred(self, encoded: list[Any], owner: bool = False) -> object:
+        if (
+            len(encoded) != 1
+            or type(encoded[0]) is not int
+            or not 0 <= encoded[0] < len(self._rows)
+        ):
             raise DamagedState("a stored reference leads nowhere")
         if not owner:
-            self._held[self._row].append(given[0])
-        return self._objects[given[0]]
+            self._held[self._row].append(encoded[0])
+        return self._objects[encoded[0]]
 
-    def _callable(self, tag: str, given: object, depth: int) -> object:
-        match tag, given:
+    def _callable(self, tag: str, encoded: object, depth: int) -> object:
+        match tag, encoded:
             case "call", str(name):
                 found = callables.function_of(name)
                 if found is not None:
@@ -174,10 +178,10 @@ class _Decoder:
         raise DamagedState("a stored function is none of those that may be stored")
 
     def _items(self, names: object, values: object) -> dict[Any, Any]:
-        keys, given = _keys(names), self._values(values)
-        if len(keys) != len(given):
+        keys, encoded = _keys(names), self._values(values)
+        if len(keys) != len(encoded):
             raise DamagedState("a stored mapping has not as many values as keys")
-        items = dict(zip(keys, given, strict=True))
+        items = dict(zip(keys, encoded, strict=True))
         if len(items) != len(keys):
             raise DamagedState("a stored mapping has a key twice")
         return items
@@ -189,51 +193,53 @@ class _Decoder:
         return VectorDict(data, self._factory(factory))
 
     def _fill(self, number: int) -> None:
-        name, *given = self._rows[number]
+        name, *encoded = self._rows[number]
         value = self._objects[number]
         entry = entry_of(type(value))
         if entry is not None:
-            self._set_attributes(value, entry, given[0])
+            self._set_attributes(value, entry, encoded[0])
         elif name in _LEARNERS:
-            self._restore(value, *given)
+            self._restore(value, *encoded)
         elif name in _DICTS:
-            self._fill_dict(value, *given)
+            self._fill_dict(value, *encoded)
         elif name in ("list", "deque"):
-            value.extend(self._values(given[-1]))
-            if len(value) != len(given[-1]):
+            value.extend(self._values(encoded[-1]))
+            if len(value) != len(encoded[-1]):
                 raise DamagedState("a stored window holds more than it may")
         elif name == "set":
-            members = _keys(given[0])
+            members = _keys(encoded[0])
             value.update(members)
             if len(value) != len(members):
                 raise DamagedState("a stored set has a member twice")
 
-    def _fill_dict(self, value: dict[Any, Any], *given: object) -> None:
-        items = self._items(*given[-2:])
+    def _fill_dict(self, value: dict[Any, Any], *encoded: object) -> None:
+        items = self._items(*encoded[-2:])
         if type(value) is Counter:
             dict.update(value, items)  # its own adds up, and only numbers
             return
         value.update(items)
         if isinstance(value, defaultdict):
-            value.default_factory = self._factory(given[0])
+            value.default_factory = self._factory(encoded[0])
 
-    def _factory(self, given: object) -> Callable[[], Any] | None:
-        factory = self.value(given)
+    def _factory(self, encoded: object) -> Callable[[], Any] | None:
+        factory = self.value(encoded)
         if factory is not None and not callable(factory):
             raise DamagedState("a stored default is no function")
         return factory
 
-    def _set_attributes(self, value: object, entry: Entry, given: object) -> None:
-        if not isinstance(given, dict) or not (
-            entry.kinds.keys() <= given.keys() <= entry.kinds.keys() | entry.optional.keys()
+    def _set_attributes(self, value: object, entry: Entry, encoded: object) -> None:
+        if not isinstance(encoded, dict) or not (
+            entry.kinds.keys() <= encoded.keys() <= entry.kinds.keys() | entry.optional.keys()
         ):
-            found = sorted(map(str, given)) if isinstance(given, dict) else type(given).__name__
+            found = (
+                sorted(map(str, encoded)) if isinstance(encoded, dict) else type(encoded).__name__
+            )
             raise DamagedState(f"a stored {type(value).__name__} has the attributes {found}")
-        vars(value).update({name: self.value(one) for name, one in given.items()})
+        vars(value).update({name: self.value(one) for name, one in encoded.items()})
 
-    def _restore(self, made: object, *given: object) -> None:
+    def _restore(self, made: object, *encoded: object) -> None:
         learner: Any = made
-        match given:
+        match encoded:
             case [dict() as arguments, dict() as rest, dict() as vectors]:
                 pass
             case _:
@@ -304,7 +310,7 @@ def _rank(name: str) -> int:
     return 0 if kind is None else learners.COMPOSITE.get(kind, 1)
 
 
-def _empty(name: str, given: list[Any]) -> object:
+def _empty(name: str, encoded: list[Any]) -> object:
     """Return the object of a row without what it holds; whole, if it holds no others."""
     kind: Any = class_of(name) or _LEARNERS.get(name)
     if kind is not None:
@@ -316,20 +322,20 @@ def _empty(name: str, given: list[Any]) -> object:
     if name == "set":
         return set()
     if name == "deque":
-        size = given[0]
+        size = encoded[0]
         if size is not None and (type(size) is not int or not 0 <= size < 2**31):
             raise DamagedState("the size of a stored window is damaged")
         return deque(maxlen=size)
     if name == "Random":
-        return _random(*given)
+        return _random(*encoded)
     if name == "array":
-        return _array(*given)
-    return rust.rust_from(name, given[0])
+        return _array(*encoded)
+    return rust.rust_from(name, encoded[0])
 
 
-def _key(given: object, depth: int = 0) -> object:
+def _key(encoded: object, depth: int = 0) -> object:
     """Return the value that stands for itself or in a dictionary's key: no object."""
-    match given:
+    match encoded:
         case {"float": str(text), **more} if text in NONFINITE and not more:
             return NONFINITE[text]
         case {"numpy": inner, **more} if not more:
@@ -340,17 +346,17 @@ def _key(given: object, depth: int = 0) -> object:
             members = frozenset(_key(part, depth + 1) for part in parts)
             if len(members) == len(parts):
                 return members
-        case _ if plain(given):
-            return given
+        case _ if plain(encoded):
+            return encoded
         case float() | int():
-            raise damaged_number(given)
+            raise damaged_number(encoded)
     raise DamagedState("a stored value is damaged")
 
 
-def _keys(given: object) -> list[Any]:
-    if not isinstance(given, list):
+def _keys(encoded: object) -> list[Any]:
+    if not isinstance(encoded, list):
         raise DamagedState("a stored container is damaged")
-    return list(given) if same_plain(given) else [_key(one) for one in given]
+    return list(encoded) if same_plain(encoded) else [_key(one) for one in encoded]
 
 
 def _random(version: object, packed: object, place: object, spare: object) -> random.Random:

@@ -100,8 +100,8 @@ class _Encoder:
         return [self._number(value)]
 
     def _values(self, values: Iterable[Any]) -> list[Any]:
-        given = list(values)
-        return given if same_plain(given) else [self.value(one) for one in given]
+        members = list(values)
+        return members if same_plain(members) else [self.value(one) for one in members]
 
     def _sorted(self, values: Iterable[Any], depth: int) -> list[Any]:
         return sorted((self._key(one, depth) for one in values), key=canonical)
@@ -196,8 +196,8 @@ class _Encoder:
             for name, part in state.items()
             if name != "vectors"
         }
-        given = {name: self.value(one) for name, one in learners.parameters(value).items()}
-        return [f"hinged.{type(value).__name__}", given, rest, vectors]
+        encoded = {name: self.value(one) for name, one in learners.parameters(value).items()}
+        return [f"hinged.{type(value).__name__}", encoded, rest, vectors]
 
     def _callable(self, value: object, depth: int) -> dict[str, Any]:
         if type(value) is functools.partial:
@@ -219,10 +219,10 @@ def _is_unseeded(value: object, entry: Entry) -> bool:
 
 
 def _numpy_scalar(value: np.generic) -> list[Any]:
-    name, given = value.dtype.name, value.item()
+    name, number = value.dtype.name, value.item()
     if name not in DTYPES or type(value) is not DTYPES[name].type:
         raise Unencodable(f"{full_name(type(value))} cannot be stored")
-    return [name, given if plain(given) else {"float": str(given)}]
+    return [name, number if plain(number) else {"float": str(number)}]
 
 
 def _random(value: random.Random) -> list[Any]:

@@ -51,7 +51,7 @@ _LATER = frozenset(
 
 
 def fits(kind: type, stored: Set[str]) -> bool:
-    """Tell whether stored parameters are those of a class, of this version or one before."""
+    """Return whether stored parameters are those of a class, of this version or one before."""
     return names(kind) - _LATER <= stored <= names(kind)
 
 

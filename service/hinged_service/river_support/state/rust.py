@@ -52,7 +52,7 @@ class _Fixed(NamedTuple):
     """A type whose state has one length: its constructor, and the kinds of the arguments.
 
     `layout` is the state as `struct` writes it, with the places of the `arguments` and of
-    the `fields`, which do not follow from them; `sound` tells a state that can be reached.
+    the `fields`, which do not follow from them; `sound` accepts a state that can be reached.
     """
 
     make: Callable[..., RustObject]
@@ -128,21 +128,21 @@ def rust_state(value: RustObject) -> list[Any]:
     name, state = RUST[type(value)], bytes(value.__getstate__())
     try:
         if name in _FIXED:
-            given = _fixed_fields(_FIXED[name], state)
+            encoded = _fixed_fields(_FIXED[name], state)
         elif isinstance(value, AdaptiveWindowing):
-            given = _adwin_fields(value.__getnewargs__(), state)
+            encoded = _adwin_fields(value.__getnewargs__(), state)
         else:
-            given = _rolling_fields(_ROLLING[name][1], state)
+            encoded = _rolling_fields(_ROLLING[name][1], state)
     except struct.error as error:
         raise DamagedState(f"the layout of {name} is not known") from error
-    if bytes(rust_from(name, given).__getstate__()) != state:
+    if bytes(rust_from(name, encoded).__getstate__()) != state:
         raise DamagedState(f"the layout of {name} is not known")
-    return given
+    return encoded
 
 
-def rust_from(name: str, given: object) -> RustObject:
+def rust_from(name: str, encoded: object) -> RustObject:
     """Return the object that `rust_state` described, or raise `DamagedState`."""
-    match given:
+    match encoded:
         case [list(arguments), list(fields)]:
             pass
         case _:
@@ -266,8 +266,8 @@ def _adwin(arguments: list[Any], fields: list[Any]) -> tuple[RustObject, bytes]:
         raise DamagedState("the counts of a stored ADWIN are damaged")
     value = _made(AdaptiveWindowing, name, arguments)
     state = bytes(value.__getstate__())
-    known = struct.unpack_from(_ADWIN_HEAD, state)[:5]
-    head = struct.pack(_ADWIN_HEAD, *known, *sums, *counts, len(buckets))
+    kept_fields = struct.unpack_from(_ADWIN_HEAD, state)[:5]
+    head = struct.pack(_ADWIN_HEAD, *kept_fields, *sums, *counts, len(buckets))
     return value, head + packed + state[-28:]
 
 

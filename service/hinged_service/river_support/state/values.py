@@ -89,9 +89,9 @@ def damaged_number(value: object) -> DamagedState:
     return DamagedState(f"the stored object holds {what}")
 
 
-def scalar_from_numpy(given: object) -> object:
+def scalar_from_numpy(encoded: object) -> object:
     """Return the numpy scalar that `["float32", 0.5]` describes, or raise `DamagedState`."""
-    match given:
+    match encoded:
         case [str(name), value] if name in DTYPES:
             if isinstance(value, dict) and value.get("float") in NONFINITE and len(value) == 1:
                 value = NONFINITE[value["float"]]

@@ -138,19 +138,19 @@ def _service(path: str) -> str:
 
 
 def _options(query: str, shape: Shape, tls: bool) -> dict[str, Any]:
-    known: dict[str, Callable[[str], Any]] = {} if shape == "cluster" else {"db": str}
+    options: dict[str, Callable[[str], Any]] = {} if shape == "cluster" else {"db": str}
     if tls:
-        known |= dict.fromkeys(_TLS_FILES, str) | {"ssl_check_hostname": _flag}
+        options |= dict.fromkeys(_TLS_FILES, str) | {"ssl_check_hostname": _flag}
     if shape == "sentinel":
-        known |= dict.fromkeys(_SENTINEL, str)
+        options |= dict.fromkeys(_SENTINEL, str)
     found: dict[str, Any] = {}
     for name, value in parse_qsl(query, keep_blank_values=True):
-        if name not in known:
+        if name not in options:
             raise StartupError(
                 "The Redis URL is wrong: it has an unknown option. In this form you may use "
-                f"{', '.join(known)}."
+                f"{', '.join(options)}."
             )
-        found[name] = known[name](value)
+        found[name] = options[name](value)
     return found
 
 

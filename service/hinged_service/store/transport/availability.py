@@ -24,7 +24,7 @@ class Answering:
     observer
         Counters of the worker.
     why_no_writes
-        Tells why an embedded server takes no writes, which it cannot say itself.
+        Returns why an embedded server takes no writes, which it cannot report itself.
 
     """
 

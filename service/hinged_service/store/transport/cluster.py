@@ -14,7 +14,7 @@ from redis.crc import REDIS_CLUSTER_HASH_SLOTS, key_slot
 
 from hinged_service.errors import StartupError
 from hinged_service.store.transport.address import Address, Place
-from hinged_service.store.transport.connect import ConnectionFactory
+from hinged_service.store.transport.connection_factory import ConnectionFactory
 from hinged_service.store.transport.lane import Command, Pulse, Seen, Word
 from hinged_service.store.transport.pool import REFUSED, NoPrimary, Pool, mendable
 from hinged_service.tasks import cancel
@@ -34,7 +34,7 @@ _ELSEWHERE = (exceptions.AskError, exceptions.TryAgainError, exceptions.ClusterD
 class Cluster:
     """The primaries of a cluster, each command sent to the one that holds its key.
 
-    A command is sent again only if a node says that it did not run it: MOVED, ASK,
+    A command is sent again only if a node answers that it did not run it: MOVED, ASK,
     TRYAGAIN, CLUSTERDOWN. When a node does not answer, the map of the slots is read again in
     the background, so that later commands find the new primary. redis-py's own client may
     send ASKING over another connection than the command, and fails at once when all
@@ -69,7 +69,7 @@ class Cluster:
     async def share(self, key: str, command: Command, changes: bool) -> tuple[Any, Seen]:
         """Send a command over the connection that all share, as `Lane.ask` does.
 
-        A key of a slot on its way to another node is read there, which does not tell of changes.
+        A key of a slot on its way to another node is read there, which does not report changes.
         """
         seen = Seen(Pulse(asyncio.get_running_loop().time()))
         return await self._at_owner(
@@ -207,9 +207,9 @@ class Cluster:
 
     async def _read_map(self) -> Exception | None:
         """Ask one node after the other until one knows the slots; return why none does."""
-        known = _DICE.sample(list(self._pools), len(self._pools))
+        nodes = _DICE.sample(list(self._pools), len(self._pools))
         trouble: Exception = NoPrimary("No node of the cluster answers.")
-        for place in dict.fromkeys(chain(known, self._seeds)):
+        for place in dict.fromkeys(chain(nodes, self._seeds)):
             try:
                 async with asyncio.timeout(self._bound_s):
                     ranges = await self._pool(place).ask("CLUSTER", "SLOTS")

@@ -61,14 +61,14 @@ OF_SERVER: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
         "NOGROUP": ("server", _OTHER),
     }
 )
-"""First words of error replies that tell of the server: kind of failure, text for people.
+"""First words of error replies that are about the server: kind of failure, text for people.
 
-They are those of Redis 7 and 8 and of Valkey 7.2 to 9. A word that is not known is of the server
+They are those of Redis 7 and 8 and of Valkey 7.2 to 9. A word that is not listed is of the server
 too: a model is never given up for it.
 """
 
 OF_DATA: Final = frozenset({"WRONGTYPE", "INVALIDOBJ"})
-"""First words of error replies that tell of what is stored, and so of one stream or model."""
+"""First words of error replies that are about what is stored, and so of one stream or model."""
 
 _WORDS: tuple[tuple[type[Exception], str], ...] = (
     (exceptions.MovedError, "MOVED"),
@@ -127,9 +127,9 @@ def lost_part(error: Exception) -> str:
 
 def _kind(error: Exception) -> tuple[str, str] | None:
     """Return the kind and the text of a failure of the server; `None` if it is none."""
-    told = mendable(error)
-    if told:
-        return "refused", told
+    reason = mendable(error)
+    if reason:
+        return "refused", reason
     if isinstance(error, NoPrimary):
         return "connection", str(error)
     if isinstance(error, TimeoutError | exceptions.TimeoutError):

@@ -34,7 +34,7 @@ _NOT_PRIMARY = (exceptions.ReadOnlyError, exceptions.MasterDownError)
 
 
 def refused(error: BaseException) -> bool:
-    """Tell whether an error is of a user without the right, or with a wrong password."""
+    """Return whether an error is of a user without the right, or with a wrong password."""
     in_script = isinstance(error, exceptions.ResponseError) and _IN_SCRIPT.search(str(error))
     return bool(in_script) or isinstance(error, REFUSED)
 

@@ -13,7 +13,7 @@ from redis import exceptions
 from redis.asyncio.connection import AbstractConnection
 
 from hinged_service.store.transport.address import Address, Place
-from hinged_service.store.transport.connect import ConnectionFactory
+from hinged_service.store.transport.connection_factory import ConnectionFactory
 from hinged_service.store.transport.lane import Command, Lane, Seen, Word
 from hinged_service.store.transport.pool import NoPrimary, Pool, mendable
 from hinged_service.tasks import cancel

@@ -31,7 +31,7 @@ _CLOCK_S: Final = 2.0
 class Condition(NamedTuple):
     """The state of a server, as far as its data depend on it.
 
-    Each text tells what is wrong and what to do, and is empty if nothing is.
+    Each text states what is wrong and what to do, and is empty if nothing is.
 
     Attributes
     ----------
@@ -67,7 +67,7 @@ async def inspect(server: Pool, of_cluster: bool) -> Condition:
     Raises
     ------
     StartupError
-        It is too old, or of another topology than the address says; the message says what to set.
+        It is too old, or of another topology than the address; the message states what to set.
 
     """
     asked_s = time.time()
@@ -139,9 +139,9 @@ def _memory(name: str, info: dict[str, str]) -> str:
 
 
 def _clock(name: str, info: dict[str, str], asked_s: float) -> str:
-    told_s = int(info.get("server_time_usec", "0")) / 1e6
-    late_s = asked_s - told_s, told_s - time.time()
-    if told_s and max(late_s) > _CLOCK_S:
+    server_s = int(info.get("server_time_usec", "0")) / 1e6
+    late_s = asked_s - server_s, server_s - time.time()
+    if server_s and max(late_s) > _CLOCK_S:
         return (
             f"The clock of {name} is {max(late_s):.0f} s {'behind' if late_s[0] > 0 else 'ahead'}: "
             "times of entries and of late labels come from it. Set both clocks by NTP."

@@ -1,4 +1,4 @@
-"""Watch of the servers of a deployment: trouble told in the log, in /readyz and in the metrics."""
+"""Watch of the servers of a deployment: trouble goes to the log, /readyz and the metrics."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class ServerWatch:
         Raises
         ------
         StartupError
-            One of them would lose the log; the message says what to set.
+            One of them would lose the log; the message states what to set.
 
         """
         replicas = min((one.replicas for one in found), default=0)
@@ -53,8 +53,10 @@ class ServerWatch:
         self.warnings = [
             text
             for text in (
-                self._told("redis persistence", volatile, "Redis has an append-only file again."),
-                self._told(
+                self._log_change(
+                    "redis persistence", volatile, "Redis has an append-only file again."
+                ),
+                self._log_change(
                     "redis replicas",
                     ""
                     if replicas >= self._most_replicas
@@ -64,10 +66,10 @@ class ServerWatch:
             )
             if text
         ]
-        if self._told("redis fault", fault, "Redis keeps the whole log again.", bad=True):
+        if self._log_change("redis fault", fault, "Redis keeps the whole log again.", bad=True):
             raise StartupError(fault)
 
-    def _told(self, key: str, text: str, over: str, *, bad: bool = False) -> str:
+    def _log_change(self, key: str, text: str, over: str, *, bad: bool = False) -> str:
         """Log that a state begins or ends; return its text, empty if it is over."""
         changes = self._observer.changes
         if text:

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Coroutine, Mapping, Sequence
 from typing import Any, Protocol
 
 from hinged_service.store.transport.address import Address
-from hinged_service.store.transport.connect import ConnectionFactory
+from hinged_service.store.transport.connection_factory import ConnectionFactory
 from hinged_service.store.transport.lane import Command, Seen, Word
 from hinged_service.store.transport.pool import Pool
 

@@ -23,8 +23,8 @@ def check_alike(made: object, pattern: object) -> None:
         if made != pattern:
             raise DamagedState("a stored parameter is another one than its pattern's")
         return
-    given, wanted = _parameters(made), _parameters(pattern)
-    if given.keys() != wanted.keys():
+    made_parameters, wanted = _parameters(made), _parameters(pattern)
+    if made_parameters.keys() != wanted.keys():
         raise DamagedState(f"a stored {type(made).__name__} has other parameters")
-    for name, value in given.items():
+    for name, value in made_parameters.items():
         check_alike(value, wanted[name])

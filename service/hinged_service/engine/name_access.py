@@ -7,15 +7,15 @@ from collections.abc import Iterable
 
 from hinged_service.errors import Forbidden
 
-__all__ = ["EVERYTHING", "Reach", "matches"]
+__all__ = ["EVERYTHING", "NameAccess", "matches"]
 
 
 def matches(name: str, patterns: Iterable[str]) -> bool:
-    """Tell whether a name fits one of the patterns, with `*` and `?` as in file names."""
+    """Return whether a name fits one of the patterns, with `*` and `?` as in file names."""
     return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
 
 
-class Reach:
+class NameAccess:
     """The models, streams and aliases that a caller may touch: those whose names fit a pattern.
 
     Parameters
@@ -32,16 +32,16 @@ class Reach:
         self._of = of
 
     def includes(self, name: str) -> bool:
-        """Tell whether the caller may touch the model, stream or alias of this name."""
+        """Return whether the caller may touch the model, stream or alias of this name."""
         return matches(name, self._patterns)
 
     def check(self, name: str, instead: str | None = None) -> None:
         """Raise `Forbidden` if the name is out of reach.
 
-        The refusal says `instead`, if the caller does not know the name.
+        The refusal has `instead` for a name that the caller does not know.
         """
         if not self.includes(name):
             raise Forbidden(f"{self._of} is not for {instead or repr(name)}.")
 
 
-EVERYTHING = Reach(("*",), "The service itself")
+EVERYTHING = NameAccess(("*",), "The service itself")

@@ -47,7 +47,7 @@ class SharedReplica(Replica):
         is of one state if this was not `None` before and is the same after.
     score
         From features to the score whose sign decides between `negative` and `positive`. It is NaN
-        if the model is no such one; it may be 0, infinite or NaN, or raise, and then tells nothing.
+        if the model is no such one; it may be 0, infinite or NaN, or raise, and then means nothing.
     negative, positive
         The labels; `None` of a model that is no such one.
 
@@ -157,7 +157,7 @@ class FollowedModel(LiveModel):
 
 
 def made_of(state: ModelState, x: Mapping[Any, Any]) -> Features:
-    """Return the features that the learner of a state is given."""
+    """Return the features that the learner of a state gets."""
     if state.pipeline is not None:
         x = as_sent(state, x)
     elif not state.can_reject_features:

@@ -259,7 +259,7 @@ def test_a_key_does_with_its_own_what_it_may(scene: Scene) -> None:
         ok("DELETE", f"/v1/models/{name}")
 
 
-def _told(lines: Iterator[str], kind: str) -> Any:
+def _message(lines: Iterator[str], kind: str) -> Any:
     """Read a feed until a message of that kind, and return its data."""
     for line in lines:
         assert "b-3" not in line or kind == "model"
@@ -273,10 +273,10 @@ def test_a_feed_ends_when_its_alias_is_moved_out_of_reach(scene: Scene) -> None:
     path = "/v1/models/a-feed/live"
     with scene.a.stream("GET", path) as feed, scene.root.stream("GET", path) as other:
         mine, all_of_it = feed.iter_lines(), other.iter_lines()
-        assert _told(mine, "model")["model"] == "a-3"
-        assert _told(all_of_it, "model")["model"] == "a-3"
+        assert _message(mine, "model")["model"] == "a-3"
+        assert _message(all_of_it, "model")["model"] == "a-3"
         scene.done("POST", "/v1/aliases/a-feed/promote", {"from": "a-3", "to": "b-3"})
-        assert _told(mine, "end") == {"reason": "forbidden"}
-        assert _told(all_of_it, "model")["model"] == "b-3"
+        assert _message(mine, "end") == {"reason": "forbidden"}
+        assert _message(all_of_it, "model")["model"] == "b-3"
         assert scene.a.get(path).status_code == 403
     scene.done("DELETE", "/v1/aliases/a-feed")

@@ -1,4 +1,4 @@
-"""The bytes that the stages of a pipeline may keep together."""
+"""Limit of the bytes that the stages of a pipeline may keep together."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Iterable
 
 from hinged.vector import VALUE_BYTES, name_bytes
 
-__all__ = ["Room"]
+__all__ = ["ByteLimit"]
 
 
-class Room:
-    """A count of bytes taken, and the most there may be.
+class ByteLimit:
+    """Count of the bytes taken, and the most there may be.
 
     What is taken follows from the states of the stages alone, so it is equal on all workers.
     """
@@ -20,7 +20,7 @@ class Room:
         self.taken = 0
 
     def admit(self, names: Iterable[str], numbers: int) -> bool:
-        """Take room for a record of names and so many numbers, if there is any."""
+        """Count a record of names and numbers, if within the limit; return whether it is."""
         size = numbers * VALUE_BYTES + name_bytes(names)
         if self._max_bytes is not None and self.taken + size > self._max_bytes:
             return False
@@ -28,5 +28,5 @@ class Room:
         return True
 
     def restore(self, names: Iterable[str], numbers: int) -> None:
-        """Take room for a stored record, whether there is any or not."""
+        """Count a stored record as taken, even beyond the limit."""
         self.taken += numbers * VALUE_BYTES + name_bytes(names)

@@ -40,7 +40,7 @@ _FORMATS: dict[str, Format] = {
 def settle(name: str, options: FileOptions) -> FileOptions:
     """Return the options with format, compression and quote decided.
 
-    A `FileError` if the suffixes do not tell the format, or it does not go with the other options.
+    A `FileError` if the suffixes do not decide the format, or it does not fit the other options.
     """
     suffixes = [suffix.lower() for suffix in PurePath(name).suffixes]
     by_name = _COMPRESSIONS.get(suffixes[-1]) if suffixes else None
@@ -53,9 +53,9 @@ def settle(name: str, options: FileOptions) -> FileOptions:
     if kind == "auto":
         kind = _FORMATS.get(suffixes[-1], "auto") if suffixes else "auto"
     if kind == "auto":
-        known = ", ".join(_FORMATS)
+        formats = ", ".join(_FORMATS)
         what = "Standard input" if name == "-" else f"{name}, by its suffix,"
-        raise FileError(f"{what} has no known format ({known}): name it with --format.")
+        raise FileError(f"{what} has no known format ({formats}): name it with --format.")
     _check(replace(options, format=kind, compression=compression))
     quote = QUOTES.get(kind) if options.quote == "auto" else options.quote
     return replace(options, format=kind, compression=compression, quote=quote)

@@ -35,7 +35,7 @@ async def opened(
     Raises
     ------
     StartupError
-        If it would lose data, or cannot be started; the message says what to do.
+        If it would lose data, or cannot be started; the message states what to do.
 
     """
     if settings.redis_url is not None:
@@ -53,7 +53,7 @@ async def opened(
 
 
 def left_unsaved(settings: RedisSettings) -> bool:
-    """Tell whether the embedded server runs, and holds acknowledged events that are not on disk."""
+    """Return whether the embedded server runs, with acknowledged events that are not on disk."""
     return settings.redis_url is None and _embedded(settings).unsaved() is not None
 
 

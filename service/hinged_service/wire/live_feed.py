@@ -103,7 +103,7 @@ class LiveOutcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     position, number, at_ms
         Its entry in the log, its number within that, and the time of it.
     id
-        Its id, if it was given one.
+        Its id, if it has one.
     margin
         Of a binary linear model, before learning.
     x

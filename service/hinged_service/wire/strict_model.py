@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from hinged_service.wire.faults import shown
+from hinged_service.wire.faults import abbreviated
 
 __all__ = ["StrictModel", "reason_of", "setting_faults"]
 
@@ -28,7 +28,7 @@ def reason_of(fault: Any) -> str:
         case "extra_forbidden":
             return "is not a field here"
         case "union_tag_invalid":
-            return f"must be one of {about['expected_tags']}, not {shown(about['tag'])}"
+            return f"must be one of {about['expected_tags']}, not {abbreviated(about['tag'])}"
         case "too_short":
             return f"must have at least {about['min_length']} entries"
         case "too_long":

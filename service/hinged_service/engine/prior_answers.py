@@ -1,4 +1,4 @@
-"""Answers of a model to the events that it learns, told before it learns them.
+"""Answers of a model to the events that it learns, recorded before it learns them.
 
 An answer is no part of the state: once its event is learned, only the fold from an earlier state
 gives it again. So a checkpoint is kept, from which the answers of an entry can be made again.
@@ -19,13 +19,13 @@ from hinged_service.engine.status import ModelStatus, Status
 from hinged_service.errors import NotFound, SetAside
 from hinged_service.model.predictor import Prediction
 from hinged_service.model.state import ModelState
-from hinged_service.store import unpredicted
+from hinged_service.store import prediction_notes
 from hinged_service.store.checkpoints import Checkpoint
+from hinged_service.store.prediction_notes import Note
 from hinged_service.store.snapshot import Loaded
-from hinged_service.store.unpredicted import Note
 from hinged_service.wire.position import EntryId, Position
 
-__all__ = ["Answers", "ToldAnswers"]
+__all__ = ["Answers", "PriorAnswers"]
 
 _MOST_ENTRIES = 16
 
@@ -33,7 +33,7 @@ Answers = dict[int, Prediction]
 """The answers of one log entry, by the number of the event in it."""
 
 
-class _Heard:
+class _Recorder:
     """The answers to the last entries, by entry; with `only`, those to that one alone."""
 
     def __init__(self, only: str = "") -> None:
@@ -48,32 +48,34 @@ class _Heard:
         self.entries.setdefault(entry, {})[number] = answer
 
 
-class ToldAnswers:
+class PriorAnswers:
     """The answers of a live model, and what is noted of those that are not written yet."""
 
     def __init__(self, follower: LogFollower, checkpoints: ModelCheckpoints) -> None:
         self._follower = follower
         self._checkpoints = checkpoints
-        self._heard = _Heard()
+        self._recorder = _Recorder()
 
-    def listen(self, state: ModelState) -> None:
-        """Hear the answers of the model from now on; `state` is its present one."""
-        if state.on_answer is not self._heard:
-            state.tell(self._heard)
+    def record(self, state: ModelState) -> None:
+        """Record the answers of the model from now on; `state` is its present one."""
+        if state.on_answer is not self._recorder:
+            state.set_on_answer(self._recorder)
 
-    def heard(self, entry: str) -> Answers:
-        """Return the answers heard of an entry, and forget those of all entries."""
-        found = self._heard.entries.pop(entry, {})
-        self._heard.entries.clear()
+    def take(self, entry: str) -> Answers:
+        """Return the recorded answers of an entry, and forget those of all entries."""
+        found = self._recorder.entries.pop(entry, {})
+        self._recorder.entries.clear()
         return found
 
     async def noted(self, source: str) -> Note | None:
-        """Return the batch of a source whose predictions are not written, as far as known."""
-        return await unpredicted.find(self._follower.connection, self._follower.keys.on, source)
+        """Return the batch of a source whose predictions are not written yet."""
+        return await prediction_notes.find(
+            self._follower.connection, self._follower.keys.on, source
+        )
 
     async def written(self, source: str, entry: str) -> None:
         """Note that the predictions of a source's batch are written."""
-        await unpredicted.end(self._follower.connection, self._follower.keys.on, source, entry)
+        await prediction_notes.end(self._follower.connection, self._follower.keys.on, source, entry)
 
     async def keep_base(self, stem: str) -> None:
         """Keep the present state for `again`, instead of earlier ones of that stem."""
@@ -128,8 +130,8 @@ class ToldAnswers:
 
     async def _folded(self, replica: Replica, to: Position) -> Answers | None:
         """Return the answers of the entry `to`, to which a replica is folded."""
-        follower, heard = self._follower, _Heard(to.id)
-        replica.state.tell(heard)
+        follower, recorder = self._follower, _Recorder(to.id)
+        replica.state.set_on_answer(recorder)
         connection, settings, keys = follower.connection, follower.settings, follower.keys
         status = ModelStatus()
         status.change(Status.CATCHING_UP)
@@ -141,4 +143,4 @@ class ToldAnswers:
         folded = await other.fold_through(to)
         if folded is None or other.replica is not replica:
             return None
-        return heard.entries.get(to.id, {})
+        return recorder.entries.get(to.id, {})
