@@ -82,6 +82,8 @@ def test_every_verb_in_a_course_through_the_life_of_a_model(
     assert name in {s["stream"] for s in do("streams")}
     assert {m["name"] for m in do("streams", name)["models"]} == {name, f"{name}-past"}
     do("unalias", f"{name}-live")
+    do("predict", name, "free=1", "--id", "m9")
+    assert do("label", name, "m9", "spam")["duplicate"] is False
     assert do("discard", name, kept["uid"]) == {"discarded": kept["uid"]}
     for model in (name, f"{name}-copy", f"{name}-past"):
         assert do("delete", model, "--yes") == {"deleted": model}
@@ -181,7 +183,19 @@ def test_a_label_without_features_is_sent_elsewhere(run: Run, name: str) -> None
     refused = run("learn", name, stdin='{"id": "m1", "y": "ham"}')
     assert refused.code == 2
     assert "no features" in refused.err
-    assert "--labels-only" in refused.err
+    assert "hinged label" in refused.err
+
+
+def test_a_label_comes_after_its_prediction(run: Run, name: str) -> None:
+    spec = {"learner": {"type": "perceptron"}, "labels": ["ham", "spam"]}
+    spec["late_labels"] = {"early": True}
+    run("create", name, "--spec", "-", stdin=json.dumps(spec))
+    assert run("predict", name, "a=1", "--id", "m7", "--json").json()["y"] == "ham"
+    assert "Predicted ham, was spam: wrong." in run("label", name, "m7", "spam").out
+    assert "counted before" in run("label", name, "m7", "spam").out
+    assert "waits" in run("label", name, "m8", "spam").out
+    refused = run("predict", name, "--id", "m9", stdin='{"a": 1}\n{"a": 2}')
+    assert (refused.code, "names one event" in refused.err) == (2, True)
 
 
 def test_labels_have_the_type_of_the_model(run: Run, name: str) -> None:

@@ -21,6 +21,7 @@ from hinged_service.client import (
     ClientError,
     Conflict,
     Duplicate,
+    Early,
     Invalid,
     Label,
     Learned,
@@ -35,6 +36,22 @@ from tests.support.redis_server import free_port
 from tests.support.service import Service
 
 ONCE = Retries(deadline_s=0)
+
+
+def test_a_label_is_sent_after_its_prediction(api: Client, new_name: NewName) -> None:
+    name = new_name(late_labels={"early": True})
+    api.predict(name, {"a": 2.0}, id="m7")
+    learned = api.learn_label(name, "m7", True, 0.5)
+    assert isinstance(learned, Learned)
+    assert (learned.mistake, learned.updated) == (True, True)
+    assert isinstance(api.learn_label(name, "m7", True, 0.5), Duplicate)
+    assert isinstance(api.learn_label(name, "m8", True), Early)
+    for y, w, field in (([], 1.0, "y"), (True, float("nan"), "w")):
+        with pytest.raises(Invalid) as refused:
+            api.learn_label(name, "m9", y, w)  # type: ignore[arg-type]
+        assert refused.value.errors[0].field == field
+    with pytest.raises(NotFound):
+        api.learn_label(new_name(), "m9", True)
 
 
 def test_a_model_from_its_creation_to_its_deletion(api: Client) -> None:

@@ -1,4 +1,4 @@
-"""Verbs about events: predict, learn, explain."""
+"""Verbs about events: predict, learn, label, explain."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from hinged_service.cli.progress import counted
 from hinged_service.client import (
     ClientError,
     Duplicate,
+    Early,
     Event,
     Explanation,
     Learned,
@@ -22,8 +23,10 @@ from hinged_service.client import (
     Prediction,
 )
 
-__all__ = ["explain", "learn", "predict"]
+__all__ = ["explain", "label", "learn", "predict"]
 
+
+_ONE_ID = "names one event, but there are several."
 
 Features = Annotated[
     list[str] | None,
@@ -50,18 +53,24 @@ def predict(
     name: Name,
     features: Features = None,
     event: EventJson = None,
+    event_id: Annotated[
+        str | None, typer.Option("--id", help="Id of the event, whose label comes later.")
+    ] = None,
     at_least: AtLeast = None,
     proba: Proba = None,
 ) -> None:
-    """Predict the labels of events. This changes nothing.
+    """Predict the labels of events. This changes no model.
 
-    Only the features of an event are sent: an id or a label beside them is left out.
+    Only the features of an event are sent: an id or a label beside them is left out. With --id the
+    service keeps one event until `hinged label` sends its label.
 
     hinged predict mail free=1 money=1
 
     hinged predict mail < events.ndjson
     """
     events, many = read_events(features, event)
+    if many and event_id is not None:
+        raise typer.BadParameter(_ONE_ID, param_hint="--id")
     xs = [event["x"] for event in events]
     client = session.client
     if many:
@@ -69,7 +78,7 @@ def predict(
         found = list(counted("predicting", results, len(xs)))
         session.show(found, _predictions(found, _calibrated(session, name)))
     else:
-        one = client.predict(name, xs[0], at_least=at_least, proba=proba)
+        one = client.predict(name, xs[0], event_id, at_least=at_least, proba=proba)
         session.show(one, _prediction(one, _calibrated(session, name)))
 
 
@@ -102,7 +111,7 @@ def learn(
     """
     events, many = read_events(features, event)
     if many and event_id is not None:
-        raise typer.BadParameter("names one event, but there are several.", param_hint="--id")
+        raise typer.BadParameter(_ONE_ID, param_hint="--id")
     added: dict[str, Any] = {}
     if event_id is not None:
         added["id"] = event_id
@@ -119,7 +128,31 @@ def learn(
         _learn_many(session, name, labelled)
     else:
         outcome = session.client.learn(name, *labelled[0])
-        session.show(outcome, *_outcome(outcome, labelled[0]))
+        session.show(outcome, *_outcome(outcome, labelled[0].y, labelled[0].w))
+
+
+def label(
+    session: Session,
+    name: Name,
+    event_id: Annotated[
+        str, typer.Argument(metavar="ID", help="The id with which it was predicted.")
+    ],
+    label: Annotated[str, typer.Argument(metavar="LABEL", help="Its label.")],
+    weight: Annotated[float, typer.Option(min=0.0, help="Sample weight.")] = 1.0,
+) -> None:
+    """Send the label of an earlier prediction, which is learned with it.
+
+    hinged predict mail free=1 money=1 --id m7
+
+    hinged label mail m7 spam
+    """
+    model = session.client.model(name)
+    y = label_of(label, model.spec, model.classes)
+    outcome = session.client.learn_label(name, event_id, y, weight)
+    if isinstance(outcome, Early):
+        session.show(outcome, "No prediction has that id yet: the label waits for it.")
+    else:
+        session.show(outcome, *_outcome(outcome, y, weight))
 
 
 def explain(
@@ -184,27 +217,27 @@ def _predictions(found: Sequence[Prediction], calibrated: bool) -> Table:
     )
 
 
-def _outcome(outcome: Outcome, event: Event) -> list[Part]:
+def _outcome(outcome: Outcome, y: object, weight: float) -> list[Part]:
     if isinstance(outcome, Duplicate):
         return ["This id counted before: nothing was learned."]
-    verdict = "wrong" if outcome.mistake else "right" if _judged(outcome, event) else "not judged"
+    verdict = "wrong" if outcome.mistake else "right" if _judged(outcome, weight) else "not judged"
     moved = "The weights changed." if outcome.updated else "The weights did not change."
     return [
-        f"Predicted {label_text(outcome.y_pred)}, was {label_text(event.y)}: {verdict}. {moved}",
+        f"Predicted {label_text(outcome.y_pred)}, was {label_text(y)}: {verdict}. {moved}",
         Facts({"score": outcome.score, "hinge loss": outcome.hinge_loss}),
     ]
 
 
-def _judged(outcome: Learned, event: Event) -> bool:
+def _judged(outcome: Learned, weight: float) -> bool:
     """Return whether an event counts in accuracy."""
-    return outcome.y_pred is not None and event.w > 0
+    return outcome.y_pred is not None and weight > 0
 
 
 def _outcomes(outcomes: Sequence[Outcome], events: Sequence[Event]) -> Facts:
     learned = [outcome for outcome in outcomes if isinstance(outcome, Learned)]
     mistakes = sum(outcome.mistake for outcome in learned)
     judged = sum(
-        isinstance(outcome, Learned) and _judged(outcome, event)
+        isinstance(outcome, Learned) and _judged(outcome, event.w)
         for outcome, event in zip(outcomes, events, strict=True)
     )
     return Facts(

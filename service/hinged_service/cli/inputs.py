@@ -140,8 +140,8 @@ def _event(document: object) -> dict[str, Any]:
         raise typer.BadParameter('An event is an object: {"x": {...}}, or the features alone.')
     if "x" not in document and "y" in document and isinstance(document.get("id"), str):
         raise typer.BadParameter(
-            "An event has an id and a label but no features: give x. `hinged ingest file "
-            "--labels-only` takes the labels of earlier predictions."
+            "An event has an id and a label but no features: give x. `hinged label` sends the "
+            "label of an earlier prediction, `hinged ingest file --labels-only` a file of them."
         )
     if not isinstance(document.get("x"), dict):
         return {"x": document}  # no feature's value is an object, so these are the features

@@ -53,7 +53,7 @@ _VERBS: Final[dict[str, tuple[Callable[..., None], ...]]] = {
         models.upgrade,
         models.repair,
     ),
-    "Events": (events.predict, events.learn, events.explain, watch.tail),
+    "Events": (events.predict, events.learn, events.label, events.explain, watch.tail),
     "Checkpoints": (
         checkpoints.checkpoint,
         checkpoints.checkpoints,

@@ -27,7 +27,13 @@ from hinged_service.client.batches import (
 from hinged_service.client.calls import Call, reader
 from hinged_service.client.connections import Connections
 from hinged_service.client.errors import ClientError, Unavailable, Unreachable
-from hinged_service.client.events import Event, EventLike, encode_event, encode_question
+from hinged_service.client.events import (
+    Event,
+    EventLike,
+    encode_event,
+    encode_label,
+    encode_question,
+)
 from hinged_service.client.exchange import Exchange, Retries
 from hinged_service.client.progress import WatchedAnswer, pieces
 from hinged_service.client.watching import Watch
@@ -38,6 +44,7 @@ from hinged_service.wire.responses import (
     AliasInfo,
     Checkpoint,
     CommandResult,
+    Early,
     Explanation,
     Label,
     ModelInfo,
@@ -328,7 +335,7 @@ class AsyncClient:
         x
             Feature names and values; `hinged_service.client.events` lists what is taken.
         id
-            The event's name, for services that wait for its label.
+            The event's name: the service keeps the features until `learn_label` gets its label.
         at_least
             As in `model`.
         proba
@@ -422,6 +429,38 @@ class AsyncClient:
 
         """
         return await self.send(calls.learn(name, encode_event(Event(x, y, w, id))))
+
+    async def learn_label(
+        self,
+        name: str,
+        id: str,  # noqa: A002 - as in `predict`
+        y: Label,
+        w: float = 1.0,
+    ) -> Outcome | Early:
+        """Learn an earlier prediction of `predict` with its label, which comes without features.
+
+        Parameters
+        ----------
+        id
+            The name under which the prediction was made.
+        w
+            Sample weight, at least 0.
+
+        Returns
+        -------
+        The outcome; `Early` if the label came first, where the spec allows that.
+
+        Raises
+        ------
+        NotFound, Expired
+            If there is no such prediction, or it waited too long.
+        Conflict
+            If it has got another label.
+        Invalid, Unavailable, Unreachable, Busy
+            As for `learn`.
+
+        """
+        return await self.send(calls.learn_label(name, encode_label(id, y, w)))
 
     def learn_many(
         self,

@@ -15,7 +15,7 @@ from hinged_service.client.batches import Batch
 from hinged_service.client.errors import BadAnswer, Fault, Invalid
 from hinged_service.client.events import Encoded, abbreviated, plain_label
 from hinged_service.wire.progress import PROGRESS_TYPE, OnProgress
-from hinged_service.wire.responses import Duplicate, Label, Learned, Outcome, Prediction
+from hinged_service.wire.responses import Duplicate, Early, Label, Learned, Outcome, Prediction
 
 __all__ = [
     "LONG_S",
@@ -28,6 +28,7 @@ __all__ = [
     "encoded",
     "headers",
     "learn",
+    "learn_label",
     "learn_many",
     "model_path",
     "name_part",
@@ -164,6 +165,17 @@ def learn(name: str, event: Encoded) -> Call[Outcome]:
     )
 
 
+def learn_label(name: str, label: Encoded) -> Call[Outcome | Early]:
+    """Return the call that learns an earlier prediction with its label."""
+    return Call(
+        "POST",
+        model_path(name, "/learn"),
+        lambda body: _label_outcome(_read_outcome(body)),
+        body=label.json,
+        event_ids=_ids([label]),
+    )
+
+
 def learn_many(name: str, batch: Batch) -> Call[list[Outcome]]:
     """Return the call that learns an array of events, all or none of them."""
     return _many(model_path(name, "/learn"), _learned, batch, {})
@@ -257,6 +269,10 @@ def _many(
 
 def _learned(body: bytes) -> list[Outcome]:
     return [_outcome(answer) for answer in _read_outcomes(body)]
+
+
+def _label_outcome(answer: dict[str, Any]) -> Outcome | Early:
+    return msgspec.convert(answer, Early) if answer.get("early") else _outcome(answer)
 
 
 def _outcome(answer: dict[str, Any]) -> Outcome:

@@ -26,6 +26,7 @@ __all__ = [
     "EventLike",
     "abbreviated",
     "encode_event",
+    "encode_label",
     "encode_question",
     "plain_label",
     "present",
@@ -75,14 +76,14 @@ def encode_event(event: Any, *, flags_are_numbers: bool = False) -> Encoded:
     `Invalid`, which names the field.
     """
     x, y, w, name = _as_event(event)
-    fields: dict[str, Any] = {"x": _features(x, flags_are_numbers), "y": plain_label(y)}
-    weight = _number(w)
-    if weight is None or not math.isfinite(weight):
-        raise _invalid("w", f"must be a finite number of at least 0, not {abbreviated(w)}")
-    if weight != 1.0:
-        fields["w"] = weight
+    fields: dict[str, Any] = {"x": _features(x, flags_are_numbers), **_label_fields(y, w)}
     fields["id"] = uuid.uuid4().hex if name is None else _checked_id(name)
     return _encoded(fields)
+
+
+def encode_label(name: str, y: Any, w: float) -> Encoded:
+    """Return the label of an earlier prediction as JSON; same errors as `encode_event`."""
+    return _encoded({**_label_fields(y, w), "id": _checked_id(name)})
 
 
 def encode_question(
@@ -121,6 +122,13 @@ def plain_label(y: Any, field: str = "y") -> Label:
     if isinstance(y, str):
         return str(y)
     raise _invalid(field, f"must be a boolean, an integer of 64 bits or text, not {abbreviated(y)}")
+
+
+def _label_fields(y: Any, w: Any) -> dict[str, Any]:
+    weight = _number(w)
+    if weight is None or not math.isfinite(weight):
+        raise _invalid("w", f"must be a finite number of at least 0, not {abbreviated(w)}")
+    return {"y": plain_label(y)} if weight == 1.0 else {"y": plain_label(y), "w": weight}
 
 
 def _as_event(event: Any) -> Event:

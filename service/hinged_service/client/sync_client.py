@@ -16,7 +16,13 @@ from hinged_service.client.batches import BATCH_BYTES, BATCH_EVENTS, Batch, Batc
 from hinged_service.client.calls import Call, reader
 from hinged_service.client.connections import Connections
 from hinged_service.client.errors import ClientError, Unavailable, Unreachable
-from hinged_service.client.events import Event, EventLike, encode_event, encode_question
+from hinged_service.client.events import (
+    Event,
+    EventLike,
+    encode_event,
+    encode_label,
+    encode_question,
+)
 from hinged_service.client.exchange import Exchange, Retries
 from hinged_service.client.progress import WatchedAnswer, pieces
 from hinged_service.client.watching import Watch
@@ -27,6 +33,7 @@ from hinged_service.wire.responses import (
     AliasInfo,
     Checkpoint,
     CommandResult,
+    Early,
     Explanation,
     Label,
     ModelInfo,
@@ -292,6 +299,16 @@ class Client:
     ) -> Outcome:
         """Learn one event, which is predicted and scored before."""
         return self.send(calls.learn(name, encode_event(Event(x, y, w, id))))
+
+    def learn_label(
+        self,
+        name: str,
+        id: str,  # noqa: A002 - as in `predict`
+        y: Label,
+        w: float = 1.0,
+    ) -> Outcome | Early:
+        """Learn an earlier prediction of `predict` with its label, which comes without features."""
+        return self.send(calls.learn_label(name, encode_label(id, y, w)))
 
     def learn_many(
         self,
