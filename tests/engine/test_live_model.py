@@ -11,7 +11,7 @@ from hinged import Outcome
 from hinged_service.engine.replica import Replica
 from hinged_service.errors import Busy, SetAside, Unavailable
 from hinged_service.store.scripts import Script as LuaScript
-from hinged_service.store.transport.lane import UNSEEN
+from hinged_service.store.transport.shared_connection import UNSEEN
 from tests.support.checks import learns
 from tests.support.engine import (
     Worker,

@@ -34,7 +34,7 @@ from hinged_service.store.keys import ModelKeys
 from hinged_service.store.log import EventLog
 from hinged_service.store.log_types import Appended, CaughtUp, Entry
 from hinged_service.store.snapshot import Loaded
-from hinged_service.store.transport.lane import UNSEEN, Pulse, Seen
+from hinged_service.store.transport.shared_connection import UNSEEN, Pulse, Seen
 from hinged_service.wire.codec import DamagedState, OtherVersion
 from hinged_service.wire.events import Event
 from hinged_service.wire.position import Position

@@ -19,7 +19,7 @@ from hinged_service.store.pending_predictions import (
     PendingPredictions,
     words_of,
 )
-from hinged_service.store.transport.lane import Word
+from hinged_service.store.transport.shared_connection import Word
 from hinged_service.tasks import cancel
 from hinged_service.wire.dedup import features_digest
 from hinged_service.wire.events import Question

@@ -10,7 +10,7 @@ from hinged_service.engine.replica import Replica
 from hinged_service.engine.status import Status
 from hinged_service.errors import Conflict, ModelGone, Unavailable
 from hinged_service.retry import RETRY_S
-from hinged_service.store.transport.lane import UNSEEN
+from hinged_service.store.transport.shared_connection import UNSEEN
 from hinged_service.wire.position import Position
 
 __all__ = ["Freshness"]
@@ -147,7 +147,7 @@ class Freshness:
     async def _refresh(self) -> None:
         """Read the log, unless its server reports that it did not change."""
         seen = self._follower.seen
-        if seen.told and self._status.now is not Status.STALE:
+        if seen.notified and self._status.now is not Status.STALE:
             try:
                 if await self._follower.log.unchanged(seen):
                     return

@@ -12,7 +12,7 @@ from hinged_service.engine.replica import Replica
 from hinged_service.engine.snapshots import SnapshotWriter
 from hinged_service.model.index_entry import IndexEntry
 from hinged_service.store.followers import Retention
-from hinged_service.store.transport.lane import Seen
+from hinged_service.store.transport.shared_connection import Seen
 
 if TYPE_CHECKING:
     from hinged_service.engine.live_model import LiveModel

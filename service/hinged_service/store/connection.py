@@ -21,10 +21,10 @@ from hinged_service.store.transport.address import Address, parse
 from hinged_service.store.transport.availability import Answering
 from hinged_service.store.transport.cluster import Cluster
 from hinged_service.store.transport.errors import lost_part, translated
-from hinged_service.store.transport.lane import UNSEEN, Command, Pulse, Seen, Word
 from hinged_service.store.transport.sentinel import Sentinels
 from hinged_service.store.transport.server_check import Condition, inspect
 from hinged_service.store.transport.server_watch import ServerWatch
+from hinged_service.store.transport.shared_connection import UNSEEN, Command, Pulse, Seen, Word
 from hinged_service.store.transport.standalone import Standalone, Topology
 from hinged_service.tasks import cancel
 from hinged_service.telemetry.observer import Observer

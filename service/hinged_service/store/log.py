@@ -25,7 +25,7 @@ from hinged_service.store.log_types import (
 )
 from hinged_service.store.offsets import UNREADABLE
 from hinged_service.store.scripts import load
-from hinged_service.store.transport.lane import Pulse, Seen, Word
+from hinged_service.store.transport.shared_connection import Pulse, Seen, Word
 from hinged_service.wire import codec
 from hinged_service.wire.codec import DamagedState
 from hinged_service.wire.position import EntryId, Mark, Position
@@ -214,7 +214,7 @@ class EventLog:
         """Ask the log's server whether the stream changed since it was `seen`."""
         before_s = seen.pulse.at_s
         await asyncio.shield(self._connection.look(seen.pulse, self._on.meta, "last"))
-        return seen.told and seen.pulse.at_s > before_s
+        return seen.notified and seen.pulse.at_s > before_s
 
     async def note_damage(self, damaged: str, left_out: Sequence[str]) -> None:
         """Note, for all workers to know, past which entry none can read, and those left out."""

@@ -15,7 +15,7 @@ from hinged_service.store.followers import parse_position
 from hinged_service.store.keys import ModelKeys
 from hinged_service.store.log import EventLog
 from hinged_service.store.log_types import CaughtUp, Entry
-from hinged_service.store.transport.lane import Pulse, Seen
+from hinged_service.store.transport.shared_connection import Pulse, Seen
 from hinged_service.wire import codec
 from hinged_service.wire.position import Position
 

@@ -9,7 +9,7 @@ from itertools import chain
 from types import MappingProxyType
 from typing import Final, Literal, NamedTuple
 
-from hinged_service.store.transport.lane import UNSEEN, Seen
+from hinged_service.store.transport.shared_connection import UNSEEN, Seen
 from hinged_service.wire.position import Position
 
 __all__ = [

@@ -18,7 +18,7 @@ from hinged_service.retry import retry
 from hinged_service.store.connection import Connection
 from hinged_service.store.keys import ModelKeys, StreamKeys
 from hinged_service.store.scripts import load
-from hinged_service.store.transport.lane import Word
+from hinged_service.store.transport.shared_connection import Word
 from hinged_service.tasks import Answer
 
 __all__ = [

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
-from hinged_service.store.transport.lane import Command
+from hinged_service.store.transport.shared_connection import Command
 from hinged_service.tasks import cancel
 
 __all__ = ["Rounds"]

@@ -21,7 +21,7 @@ from hinged_service.store.log import caught_up
 from hinged_service.store.log_types import CaughtUp
 from hinged_service.store.scripts import load
 from hinged_service.store.snapshot import Loaded
-from hinged_service.store.transport.lane import Seen
+from hinged_service.store.transport.shared_connection import Seen
 from hinged_service.wire import codec
 from hinged_service.wire.codec import (
     VECTORS,

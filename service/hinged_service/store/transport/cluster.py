@@ -15,8 +15,8 @@ from redis.crc import REDIS_CLUSTER_HASH_SLOTS, key_slot
 from hinged_service.errors import StartupError
 from hinged_service.store.transport.address import Address, Place
 from hinged_service.store.transport.connection_factory import ConnectionFactory
-from hinged_service.store.transport.lane import Command, Pulse, Seen, Word
 from hinged_service.store.transport.pool import REFUSED, NoPrimary, Pool, mendable
+from hinged_service.store.transport.shared_connection import Command, Pulse, Seen, Word
 from hinged_service.tasks import cancel
 
 __all__ = ["Cluster"]
@@ -67,7 +67,7 @@ class Cluster:
         return await self._at_owner(key, command, lambda pool: pool.ask(*command), lambda a: a)
 
     async def share(self, key: str, command: Command, changes: bool) -> tuple[Any, Seen]:
-        """Send a command over the connection that all share, as `Lane.ask` does.
+        """Send a command over the connection that all share, as `SharedConnection.ask` does.
 
         A key of a slot on its way to another node is read there, which does not report changes.
         """
@@ -176,8 +176,8 @@ class Cluster:
         pool = self._pools.get(place)
         if pool is None:
             opened = functools.partial(self._make.opened, place)
-            lane = functools.partial(self._make.lane, place)
-            pool = self._pools[place] = Pool(opened, self._most, lane)
+            shared = functools.partial(self._make.shared, place)
+            pool = self._pools[place] = Pool(opened, self._most, shared)
             pool.closed = self._closed
         return pool
 

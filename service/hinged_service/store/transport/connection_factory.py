@@ -20,7 +20,7 @@ from redis.backoff import NoBackoff
 
 from hinged_service.errors import StartupError
 from hinged_service.store.transport.address import Address, Place
-from hinged_service.store.transport.lane import Lane
+from hinged_service.store.transport.shared_connection import SharedConnection
 
 __all__ = ["ConnectionFactory"]
 
@@ -82,17 +82,18 @@ class ConnectionFactory:
         await connection.connect()  # type: ignore[no-untyped-call]
         return connection
 
-    async def lane(self, place: Place) -> Lane:
+    async def shared(self, place: Place) -> SharedConnection:
         """Return a new connection to the same that callers share."""
-        make, loop = functools.partial(Lane, self._patience_s), asyncio.get_running_loop()
+        make = functools.partial(SharedConnection, self._patience_s)
+        loop = asyncio.get_running_loop()
         if self._path:
-            _, lane = await loop.create_unix_connection(make, self._path)
+            _, shared = await loop.create_unix_connection(make, self._path)
         else:
             tls = None if self._tls is None else self._tls.get()
-            _, lane = await loop.create_connection(make, *place, ssl=tls)
+            _, shared = await loop.create_connection(make, *place, ssl=tls)
         try:
-            await lane.greet(self._login)
+            await shared.greet(self._login)
         except BaseException:
-            lane.cut()
+            shared.cut()
             raise
-        return lane
+        return shared

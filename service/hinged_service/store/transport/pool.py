@@ -12,7 +12,7 @@ import hiredis
 from redis import exceptions
 from redis.asyncio.connection import AbstractConnection
 
-from hinged_service.store.transport.lane import Command, Lane, Seen, Word
+from hinged_service.store.transport.shared_connection import Command, Seen, SharedConnection, Word
 
 __all__ = ["REFUSED", "NoPrimary", "Pool", "mendable", "refused"]
 
@@ -60,7 +60,7 @@ class Pool:
     much as the whole exchange with Redis, and its clients repeat a command whose answer they
     missed.
 
-    One more connection is shared by commands, as `lane` makes it.
+    One more connection is shared by commands, as `shared` makes it.
 
     Attributes
     ----------
@@ -73,11 +73,11 @@ class Pool:
         self,
         opened: Callable[[], Awaitable[AbstractConnection]],
         most: int,
-        lane: Callable[[], Awaitable[Lane]],
+        shared: Callable[[], Awaitable[SharedConnection]],
     ) -> None:
         self._opened = opened
-        self._make_lane = lane
-        self._lane: Lane | None = None
+        self._make_shared = shared
+        self._shared: SharedConnection | None = None
         self._one_opens = asyncio.Lock()
         self._cuts = 0
         self.closed = False
@@ -92,7 +92,7 @@ class Pool:
             bool(self._used)
             or self._slots.locked()
             or self._one_opens.locked()
-            or (self._lane is not None and self._lane.busy)
+            or (self._shared is not None and self._shared.busy)
         )
 
     async def ask(self, *command: Word) -> Any:
@@ -105,22 +105,22 @@ class Pool:
                 return await connection.read_response()
             except _NOT_PRIMARY:
                 await self._drop(connection, *self._idle)
-                if self._lane is not None:
-                    self._lane.cut()
+                if self._shared is not None:
+                    self._shared.cut()
                 raise
             finally:
                 self._give_back(connection)
 
     def share(self, key: str, command: Command, changes: bool) -> Awaitable[tuple[Any, Seen]]:
-        """Send a command over the connection that all share, as `Lane.ask` does."""
-        if self._lane is not None and self._lane.open:
-            return self._lane.ask(key, command, changes)
+        """Send a command over the connection that all share, as `SharedConnection.ask` does."""
+        if self._shared is not None and self._shared.open:
+            return self._shared.ask(key, command, changes)
         return self._share_anew(key, command, changes)
 
     def doubt(self) -> None:
         """Let all that was read over the shared connection count as changed."""
-        if self._lane is not None:
-            self._lane.doubt()
+        if self._shared is not None:
+            self._shared.doubt()
 
     async def ask_each(self, commands: Sequence[Command]) -> list[Any]:
         """Send commands together over one connection; an error reply stands in its place."""
@@ -151,21 +151,21 @@ class Pool:
         cut = [one.disconnect() for one in (*self._idle, *self._used)]
         self._idle.clear()
         self._cuts += 1
-        if self._lane is not None:
-            self._lane.cut()
+        if self._shared is not None:
+            self._shared.cut()
             await asyncio.sleep(0)  # for the loop to close it
         await asyncio.gather(*cut, return_exceptions=True)  # some may hang
 
     async def _share_anew(self, key: str, command: Command, changes: bool) -> tuple[Any, Seen]:
         async with self._one_opens:
-            if self._lane is None or not self._lane.open:
+            if self._shared is None or not self._shared.open:
                 self._check_open()
-                cuts, lane = self._cuts, await self._make_lane()
+                cuts, shared = self._cuts, await self._make_shared()
                 if self._cuts != cuts:  # meanwhile: it may be of a server that is left
-                    lane.cut()
+                    shared.cut()
                     raise exceptions.ConnectionError(_CLOSED)
-                self._lane = lane
-        return await self._lane.ask(key, command, changes)
+                self._shared = shared
+        return await self._shared.ask(key, command, changes)
 
     async def _usable(self) -> AbstractConnection:
         """Lend a connection; one that was cut while it was idle is dropped."""

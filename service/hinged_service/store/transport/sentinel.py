@@ -14,8 +14,8 @@ from redis.asyncio.connection import AbstractConnection
 
 from hinged_service.store.transport.address import Address, Place
 from hinged_service.store.transport.connection_factory import ConnectionFactory
-from hinged_service.store.transport.lane import Command, Lane, Seen, Word
 from hinged_service.store.transport.pool import NoPrimary, Pool, mendable
+from hinged_service.store.transport.shared_connection import Command, Seen, SharedConnection, Word
 from hinged_service.tasks import cancel
 
 __all__ = ["Sentinels"]
@@ -55,12 +55,12 @@ class Sentinels:
             Pool(
                 functools.partial(sentinels.opened, place),
                 _AT_A_SENTINEL,
-                functools.partial(sentinels.lane, place),
+                functools.partial(sentinels.shared, place),
             )
             for place in address.places
         ]
         self._make = ConnectionFactory(address, timeout_s)
-        self._primary = Pool(self._opened, most, self._lane)
+        self._primary = Pool(self._opened, most, self._shared)
         self._at: Place | None = None
         self._look_at_s = 0.0
         self._looking: asyncio.Task[list[Place]] | None = None
@@ -74,7 +74,7 @@ class Sentinels:
         return await self._primary.ask(*command)
 
     def share(self, key: str, command: Command, changes: bool) -> Awaitable[tuple[Any, Seen]]:
-        """Send a command over the connection that all share, as `Lane.ask` does."""
+        """Send a command over the connection that all share, as `SharedConnection.ask` does."""
         if time.monotonic() >= self._look_at_s:
             self._look()
         return self._primary.share(key, command, changes)
@@ -99,9 +99,9 @@ class Sentinels:
         """Return a connection to the primary of this moment."""
         return await self._to_primary(self._connection_at)
 
-    async def _lane(self) -> Lane:
+    async def _shared(self) -> SharedConnection:
         """Return a connection to it that all share."""
-        return await self._to_primary(self._lane_at)
+        return await self._to_primary(self._shared_at)
 
     async def _connection_at(self, place: Place) -> AbstractConnection | None:
         connection = await self._make.opened(place)
@@ -111,11 +111,11 @@ class Sentinels:
         await connection.disconnect(nowait=True)
         return None
 
-    async def _lane_at(self, place: Place) -> Lane | None:
-        lane = await self._make.lane(place)
-        if lane.primary:
-            return lane
-        lane.cut()
+    async def _shared_at(self, place: Place) -> SharedConnection | None:
+        shared = await self._make.shared(place)
+        if shared.primary:
+            return shared
+        shared.cut()
         return None
 
     async def _to_primary(self, connect: Callable[[Place], Awaitable[T | None]]) -> T:

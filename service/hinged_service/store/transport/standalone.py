@@ -8,8 +8,8 @@ from typing import Any, Protocol
 
 from hinged_service.store.transport.address import Address
 from hinged_service.store.transport.connection_factory import ConnectionFactory
-from hinged_service.store.transport.lane import Command, Seen, Word
 from hinged_service.store.transport.pool import Pool
+from hinged_service.store.transport.shared_connection import Command, Seen, Word
 
 __all__ = ["Standalone", "Topology"]
 
@@ -21,7 +21,7 @@ class Topology(Protocol):
         """Send a command, which runs at most once, and return its answer."""
 
     def share(self, key: str, command: Command, changes: bool) -> Awaitable[tuple[Any, Seen]]:
-        """Send a command over the connection that all share, as `Lane.ask` does."""
+        """Send a command over the connection that all share, as `SharedConnection.ask` does."""
 
     async def ask_each(self, commands: Mapping[str, Command]) -> Sequence[Any]:
         """Send a command for each key, at most once; an error stands in its answer's place."""
@@ -40,7 +40,7 @@ class Standalone:
         place = address.places[0] if address.places else ("", 0)
         make = ConnectionFactory(address, timeout_s)
         self._pool = Pool(
-            functools.partial(make.opened, place), most, functools.partial(make.lane, place)
+            functools.partial(make.opened, place), most, functools.partial(make.shared, place)
         )
         self.share = self._pool.share
 

@@ -14,7 +14,7 @@ import msgspec
 from redis import exceptions
 from redis.asyncio.connection import DefaultParser
 
-__all__ = ["UNSEEN", "Command", "Lane", "Pulse", "Seen", "Word"]
+__all__ = ["UNSEEN", "Command", "Pulse", "Seen", "SharedConnection", "Word"]
 
 logger = logging.getLogger(__name__)
 
@@ -27,12 +27,12 @@ _NOT_PRIMARY = (exceptions.ReadOnlyError, exceptions.MasterDownError)
 
 
 class Pulse(msgspec.Struct, gc=False, eq=False):
-    """The moment, on the loop's clock, up to which a server has told all changes.
+    """The moment, on the loop's clock, up to which a server has reported all changes.
 
     Attributes
     ----------
     at_s
-        The moment: a command sent then was answered, and changes are told in order with answers.
+        The moment: a command sent then was answered, and changes come in order with answers.
 
     """
 
@@ -47,24 +47,24 @@ class Seen(msgspec.Struct, eq=False, weakref=True):
     pulse
         The server's while it would tell of a change, so that an unchanged stream stays known
         without a read of its own; else one that stands still.
-    told
+    notified
         Whether the server would tell.
 
     """
 
     pulse: Pulse
-    told: bool = False
+    notified: bool = False
 
     def end(self) -> None:
-        """Let it stand still, as the server told of a change or cannot be heard any more."""
-        self.pulse, self.told = Pulse(self.pulse.at_s), False
+        """Let it stand still, as the server reported a change or is not connected any more."""
+        self.pulse, self.notified = Pulse(self.pulse.at_s), False
 
 
 UNSEEN: Final = Seen(Pulse(-1e9))
 """The pulse of a stream that was never read, or may be another's."""
 
 
-class Lane(asyncio.Protocol):
+class SharedConnection(asyncio.Protocol):
     """A connection whose commands do not wait for each other's answers.
 
     A command leaves at once if no answer is awaited, else in one write with others of its round of
@@ -96,7 +96,7 @@ class Lane(asyncio.Protocol):
         self._sent: deque[tuple[asyncio.Future[Any], float, bytes, bool]] = deque()
         self._pulse = Pulse(-1e9)
         self._seen: WeakValueDictionary[bytes, Seen] = WeakValueDictionary()
-        self._tells = False
+        self._notifies = False
         self._out: list[bytes] = []
         self.open = False
         self.primary = False
@@ -131,7 +131,7 @@ class Lane(asyncio.Protocol):
             return
         try:
             await self.ask("", ("CLIENT", "TRACKING", "ON", "NOLOOP"))
-            self._tells = True
+            self._notifies = True
         except exceptions.ResponseError as error:
             logger.warning("Redis does not tell of changes: %s", error)
 
@@ -203,10 +203,10 @@ class Lane(asyncio.Protocol):
         try:
             while (found := self._reader.gets()) is not _INCOMPLETE:
                 if type(found) is hiredis.PushNotification:
-                    self._told(found)
+                    self._note_change(found)
                     continue
                 answer, sent_at_s, stream, changes = self._sent.popleft()
-                # Other readers of the stream are told here only.
+                # Only here do other readers of the stream learn of it.
                 if changes and (old := self._seen.pop(stream, None)) is not None:
                     old.end()
                 if isinstance(found, Exception):
@@ -214,7 +214,7 @@ class Lane(asyncio.Protocol):
                     continue
                 self._pulse.at_s = sent_at_s
                 seen = self._seen.get(stream)
-                if not self._tells:
+                if not self._notifies:
                     seen = Seen(Pulse(sent_at_s))
                 elif seen is None:
                     seen = self._seen[stream] = Seen(self._pulse, True)
@@ -229,7 +229,7 @@ class Lane(asyncio.Protocol):
         if isinstance(error, _NOT_PRIMARY):
             self.cut()
 
-    def _told(self, found: Sequence[Any]) -> None:
+    def _note_change(self, found: Sequence[Any]) -> None:
         """Take note of a change of keys, or of all if none is named."""
         if found[0] != b"invalidate":
             return
