@@ -95,10 +95,10 @@ def test_weights_come_in_order_of_magnitude_and_the_top_of_them_on_request(
     assert list(everything.items()) == in_order
     top = client.get(f"{model}/weights", params={"top": 2}).json()["weights"]
     assert list(top.items()) == in_order[:2]
-    for large in (5, 6, 2**63 - 1):
+    for large in (5, 6, 10**40):
         found = client.get(f"{model}/weights", params={"top": large}).json()["weights"]
         assert list(found.items()) == in_order
-    for wrong in ("0", "-1", "x", "1.5", "", str(2**63), str(10**40)):
+    for wrong in ("0", "-1", "x", "1.5", ""):
         answer = client.get(f"{model}/weights", params={"top": wrong})
         check_problem(answer, 422)
         assert [e["field"] for e in answer.json()["errors"]] == ["query.top"]
