@@ -177,23 +177,6 @@ def test_wrong_labels_are_refused_in_one_sentence(
     assert fault["reason"].startswith(reason)
 
 
-@pytest.mark.parametrize("learner", ["perceptron", "multiclass_perceptron"])
-def test_a_class_that_a_model_does_not_know_is_404(
-    client: httpx.Client, new_model: NewModel, learner: str
-) -> None:
-    model = new_model(learner={"type": learner})
-    check_problem(client.get(f"{model}/weights?class=true"), 404)
-    check_problem(client.post(f"{model}/explain?class=true", json={"x": {"a": 1}}), 404)
-
-
-@pytest.mark.parametrize("query", ["top=0", f"top={2**63}", "skip=-1", f"skip={2**63}", "skip=1e3"])
-def test_numbers_of_weights_beyond_the_document_are_refused(
-    client: httpx.Client, model: str, query: str
-) -> None:
-    (fault,) = check_problem(client.get(f"{model}/weights?{query}"), 422)["errors"]
-    assert fault["field"] == f"query.{query.partition('=')[0]}"
-
-
 def test_wrong_parameters_to_configure_are_named(client: httpx.Client, model: str) -> None:
     parameters = {"learning_rate": 0, "margin": "wide"}
     refused = client.post(f"{model}/configure", json={"set": parameters})

@@ -150,22 +150,14 @@ def router(settings: LimitSettings) -> APIRouter:
         model: Name,
         top: Annotated[
             int | None,
-            Query(
-                ge=1,
-                le=2**63 - 1,
-                description="Number of weights of each vector, the largest first.",
-            ),
+            Query(ge=1, description="Number of weights of each vector, the largest first."),
         ] = None,
         label: Annotated[
             str | None, Query(alias="class", description="Multiclass: of this class only.")
         ] = None,
         skip: Annotated[
             int,
-            Query(
-                ge=0,
-                le=2**63 - 1,
-                description="Number of the largest weights of each vector to leave out.",
-            ),
+            Query(ge=0, description="Number of the largest weights of each vector to leave out."),
         ] = 0,
         at_least: AtLeast = None,
     ) -> Response:
