@@ -59,7 +59,7 @@ def explain_event(
     hinged.InvalidEvent
         Naming the feature that the pipeline does not take, or `x` if there is too much of it.
     KeyError
-        There is no such class; of a binary model there is none.
+        There is no such class.
 
     """
     learner, answers, pipeline = state.learner, state.answers, state.pipeline
@@ -67,8 +67,8 @@ def explain_event(
         return None
     z = state.made_of(x)
     y, score, scores = answers.decide(z)
-    if label is not None:
-        y = ({label_text(c): c for c in scores} if state.multiclass else {})[label]
+    if state.multiclass and label is not None:
+        y = {label_text(c): c for c in scores}[label]
         score = scores[y]
     if isinstance(learner, (MulticlassClassifier, hinged.Auto)):
         parts = learner.explain_one(z, y)
