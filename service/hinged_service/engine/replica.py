@@ -43,7 +43,7 @@ _LEAST_S = 1.0
 """Least age of what is saved for its bytes, in seconds: it bounds the snapshots of a busy model."""
 _FEW_NAMES = 2_000
 _FEW_BYTES = 2**18
-_PARTS_BYTES, _VECTOR_BYTES, _MARK_BYTES = 3_000, 350, 200
+_PARTS_BYTES, _VECTOR_BYTES, _MARK_BYTES = 3_300, 350, 200
 """Bytes of a parked replica, and beside each of its vectors and marks."""
 
 
