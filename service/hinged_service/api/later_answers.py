@@ -39,7 +39,7 @@ class _Later(Generic[Part]):
         self._done = False
 
     def done(self) -> bool:
-        """Tell whether it was given: a client that hung up changes nothing."""
+        """Return whether it was given: a client that hung up changes nothing."""
         return self._done
 
     def exception(self) -> None:

@@ -156,24 +156,12 @@ def predict_many(
 
 def learn(name: str, event: Encoded) -> Call[Outcome]:
     """Return the call that learns one event."""
-    return Call(
-        "POST",
-        model_path(name, "/learn"),
-        lambda body: _outcome(_read_outcome(body)),
-        body=event.json,
-        event_ids=_ids([event]),
-    )
+    return _one(name, event, _outcome)
 
 
 def learn_label(name: str, label: Encoded) -> Call[Outcome | Early]:
     """Return the call that learns an earlier prediction with its label."""
-    return Call(
-        "POST",
-        model_path(name, "/learn"),
-        lambda body: _label_outcome(_read_outcome(body)),
-        body=label.json,
-        event_ids=_ids([label]),
-    )
+    return _one(name, label, _label_outcome)
 
 
 def learn_many(name: str, batch: Batch) -> Call[list[Outcome]]:
@@ -269,6 +257,16 @@ def _many(
 
 def _learned(body: bytes) -> list[Outcome]:
     return [_outcome(answer) for answer in _read_outcomes(body)]
+
+
+def _one(name: str, event: Encoded, outcome: Callable[[dict[str, Any]], T]) -> Call[T]:
+    return Call(
+        "POST",
+        model_path(name, "/learn"),
+        lambda body: outcome(_read_outcome(body)),
+        body=event.json,
+        event_ids=_ids([event]),
+    )
 
 
 def _label_outcome(answer: dict[str, Any]) -> Outcome | Early:

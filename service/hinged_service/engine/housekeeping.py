@@ -35,6 +35,8 @@ _DICE = random.Random()  # noqa: S311 - spreads workers; the global one is its u
 _NAMES_LOGGED = 20
 _MODELS_AT_ONCE = 50
 """Models looked at within one turn of the loop."""
+_LONGEST_PAUSE_S = 5.0
+"""Longest that a round pauses for the time that it took, which other work may have had."""
 _STREAMS_AT_ONCE = 20
 """Streams read in one round trip."""
 _WATCH_S = 5.0
@@ -69,7 +71,8 @@ class Housekeeping:
         loop, due_s, took_s = asyncio.get_running_loop(), 0.0, 0.0
         watch_s = loop.time() + _WATCH_S
         for turn in itertools.count(1):
-            await asyncio.sleep(max(pause_s, took_s / _SHARE) * _DICE.uniform(0.8, 1.2))
+            longer_s = min(took_s / _SHARE, _LONGEST_PAUSE_S)
+            await asyncio.sleep(max(pause_s, longer_s) * _DICE.uniform(0.8, 1.2))
             began_s = loop.time()
             # A model saves as it learns; one that is not used any more has only this.
             for number, live_model in enumerate(list(self._registry.recent()), 1):

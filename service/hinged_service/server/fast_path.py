@@ -265,7 +265,7 @@ class FastPathProtocol(BoundedProtocol):
                 self._give_up()
 
     def _is_next(self) -> bool:
-        """Tell whether the next request may be held back: no answer is due before its own."""
+        """Return whether the next request may be held back: no answer is due before its own."""
         cycle = self.cycle
         return (
             self._is_fast
