@@ -219,7 +219,7 @@ def redis_stream(
         bring,
         "Stopped. Run the same command to continue from here.",
         endless=not drain,
-        patience_s=wait_s if drain else None,
+        wait_s=wait_s if drain else None,
     )
 
 

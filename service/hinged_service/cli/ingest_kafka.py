@@ -158,5 +158,5 @@ def kafka(
         bring,
         "Stopped. Run the same command to continue from here.",
         endless=not drain,
-        patience_s=wait_s if drain else None,
+        wait_s=wait_s if drain else None,
     )

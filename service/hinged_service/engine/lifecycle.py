@@ -28,8 +28,8 @@ from hinged_service.model.index_entry import Alias, IndexEntry
 from hinged_service.model.spec import LateLabels, Learner, ModelSpec, same_spec
 from hinged_service.model.start import Exclude, StartFrom
 from hinged_service.model.state import ModelState
+from hinged_service.model.state_check import check_kind
 from hinged_service.model.state_codec import state_scalars
-from hinged_service.model.trial import check_kind
 from hinged_service.store import checkpoints, followers, index
 from hinged_service.store.checkpoints import Checkpoint
 from hinged_service.store.keys import INDEX, StreamKeys

@@ -19,7 +19,7 @@ from itertools import takewhile
 from typing import Any, Literal
 
 from hinged_service.errors import ServiceError, SetAside, Unavailable
-from hinged_service.ingest.patience import Patience
+from hinged_service.ingest.outage import Outage
 from hinged_service.ingest.progress import Reporter
 from hinged_service.ingest.records import Fault, Raw
 from hinged_service.ingest.redis_stream_client import Entry, ForeignStream, NoGroup, Pending
@@ -88,7 +88,7 @@ async def bring_stream(
         The model is gone or cannot be used.
     """
     feeder.door = "redis-stream"
-    patience = Patience(f"The Redis of the source at {stream.address}", feeder.patience_s)
+    outage = Outage(f"The Redis of the source at {stream.address}", feeder.wait_s)
     reader = _Reader(stream, rules, feeder, reporter)
     pause_s = 0.0
     try:
@@ -102,14 +102,14 @@ async def bring_stream(
                     return {"lost": reader.lost}
                 if pause_s:
                     reporter.write_line("The Redis of the source answers again.")
-                patience.answered()
+                outage.answered()
                 pause_s = 0.0
             except NoGroup:
                 reporter.write_line("The group is missing: making it.")
                 pause_s = await _create(reader, pause_s)
             except (SetAside, Unavailable) as error:
                 reader.portions.none_came()
-                patience.failed(error.detail)
+                outage.failed(error.detail)
                 pause_s = _pause(reporter, error, pause_s)
             feeder.stop.check()
             if pause_s:

@@ -13,9 +13,9 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
 from hinged_service.errors import StartupError, Unavailable
-from hinged_service.ingest.patience import public_address
 from hinged_service.ingest.predictions import Output, Predicted
 from hinged_service.ingest.target import Failed
+from hinged_service.store.transport.address import public_address
 from hinged_service.wire.position import EntryId
 
 __all__ = ["Entry", "ForeignStream", "GroupState", "NoGroup", "Pending", "PredictionStream"]

@@ -12,7 +12,7 @@ from hinged_service.engine.lifecycle import ModelLifecycle
 from hinged_service.engine.live_model import LiveModel, SourceAppendResult
 from hinged_service.engine.registry import ModelRegistry
 from hinged_service.errors import ModelGone, ServiceError, Unavailable
-from hinged_service.ingest.patience import Patience
+from hinged_service.ingest.outage import Outage
 from hinged_service.ingest.predictions import Predictions
 from hinged_service.ingest.records import Batch, Lot, Raw, gather, labels_alone
 from hinged_service.ingest.signals import Stop
@@ -174,7 +174,7 @@ class Feeder:
     ----------
     spec
         Of the model to make if there is none, once the source was found readable.
-    patience_s
+    wait_s
         How long a server may be away before the source ends with `Failed`; `None`: no limit.
     address
         Of the Redis of the models, for messages.
@@ -187,7 +187,7 @@ class Feeder:
     """
 
     spec: ModelSpec | None = None
-    patience_s: float | None = None
+    wait_s: float | None = None
     address: str = ""
     door: Door = ""
     labels_only = False
@@ -304,12 +304,12 @@ class Feeder:
 
     async def _patiently(self, step: Callable[[], Awaitable[T]], server: str = "") -> T:
         server = server or f"The Redis of the models at {self.address}"
-        patience = Patience(server, self.patience_s)
+        outage = Outage(server, self.wait_s)
 
         def failed(error: Exception, first: bool) -> None:
             self._failed(error, first)
             if isinstance(error, Unavailable):
-                patience.failed(error.detail)
+                outage.failed(error.detail)
 
         return await self.stop.retry(
             step, (ModelGone, Unavailable), failed, lambda: self.write_line("Going on.")

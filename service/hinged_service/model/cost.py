@@ -23,13 +23,13 @@ from hinged_service.model.learner_specs import (
     QuadraticSpec,
 )
 from hinged_service.model.spec import ModelSpec
-from hinged_service.pipelines.auto_scaling import AutoScalerSpec
+from hinged_service.pipelines.auto_scaler import AutoScalerSpec
 from hinged_service.pipelines.catalogue import Steps, UnionSpec
-from hinged_service.pipelines.choosing import SelectSpec
-from hinged_service.pipelines.expanding import PolynomialExtenderSpec
 from hinged_service.pipelines.fourier import FourierFeaturesSpec
-from hinged_service.pipelines.hashing import FeatureHasherSpec
+from hinged_service.pipelines.hasher import FeatureHasherSpec
 from hinged_service.pipelines.kernel import RBFSamplerSpec
+from hinged_service.pipelines.polynomial import PolynomialExtenderSpec
+from hinged_service.pipelines.selection import SelectSpec
 from hinged_service.pipelines.text import BagOfWordsSpec, TFIDFSpec
 from hinged_service.pipelines.values import MAX_WIDTH
 from hinged_service.river_support.custom import CustomSpec

@@ -27,7 +27,7 @@ from hinged_service.evaluation.specs import MetricSpecs, check_metrics
 from hinged_service.model.learner_specs import AutoSpec, OwnLearner, has_river_part, initial_names
 from hinged_service.model.start import NAME_PATTERN, Exclude, Name, Start
 from hinged_service.pipelines import Steps
-from hinged_service.pipelines.auto_scaling import AutoScalerSpec
+from hinged_service.pipelines.auto_scaler import AutoScalerSpec
 from hinged_service.river_support.custom import CustomSpec
 from hinged_service.river_support.learners import Label, RiverLearner
 from hinged_service.wire.strict_model import StrictModel

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, StrictBool, StrictFloat, StrictInt, StrictStr, model_validator
 
 import hinged
-from hinged_service.pipelines.choosing import Name, Separator
+from hinged_service.pipelines.selection import Name, Separator
 from hinged_service.pipelines.stage import Origins, Stage, StepSpec
 from hinged_service.pipelines.state_checks import items, text
 from hinged_service.pipelines.values import MAX_WIDTH, Features, Value, field, refuse_missing

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field
 
 import hinged
-from hinged_service.pipelines.choosing import Name
+from hinged_service.pipelines.selection import Name
 from hinged_service.pipelines.stage import Origins, Stage, StepSpec
 from hinged_service.pipelines.state_checks import count
 from hinged_service.pipelines.values import MAX_WIDTH, Features, Numbers, floats

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 from hinged_service.ingest.kafka.client import Away, KafkaLog, Part, Record
 from hinged_service.ingest.kafka.options import KafkaOptions
 from hinged_service.ingest.kafka.values import Binary, Shape
-from hinged_service.ingest.patience import Patience
+from hinged_service.ingest.outage import Outage
 from hinged_service.ingest.progress import Reporter
 from hinged_service.ingest.signals import Stopped
 from hinged_service.ingest.target import BAD_USAGE, Failed
@@ -293,11 +293,11 @@ class _Reader:
             await cancel(task)
 
     async def _patiently(self, step: Callable[[], T]) -> T:
-        patience = Patience(f"Kafka at {self._options.bootstrap}", self._feeder.patience_s)
+        outage = Outage(f"Kafka at {self._options.bootstrap}", self._feeder.wait_s)
 
         def failed(error: Exception, _: bool) -> None:
             self._log.trouble(str(error))
-            patience.failed(str(error))
+            outage.failed(str(error))
 
         return await self._feeder.stop.retry(
             lambda: asyncio.to_thread(step), Away, failed, self._log.well

@@ -17,7 +17,7 @@ from hinged_service.river_support.learners.classifier import (
     linear_weights,
 )
 from hinged_service.river_support.learners.interface import Features, Label
-from hinged_service.river_support.learners.teaching import teach
+from hinged_service.river_support.learners.rules import teach
 from hinged_service.wire.codec import encode_name
 
 __all__ = ["CustomClassifier", "custom_learner"]

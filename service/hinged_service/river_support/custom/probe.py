@@ -23,7 +23,7 @@ from hinged_service.errors import ServiceError, StartupError
 from hinged_service.river_support import state
 from hinged_service.river_support.custom import parts
 from hinged_service.river_support.custom.classifier import custom_learner
-from hinged_service.river_support.custom.loading import explained
+from hinged_service.river_support.custom.loader import explained
 from hinged_service.river_support.custom.model import CustomModel, Sample, Served, last_step
 from hinged_service.river_support.custom.patches import mend
 from hinged_service.river_support.learners import RiverBinary, RiverMulticlass

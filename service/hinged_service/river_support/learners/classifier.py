@@ -16,7 +16,7 @@ from hinged.events import checked_numbers
 from hinged_service.river_support import state
 from hinged_service.river_support.lazy import linear_model
 from hinged_service.river_support.learners.interface import Features, Label
-from hinged_service.river_support.learners.teaching import teach
+from hinged_service.river_support.learners.rules import teach
 from hinged_service.wire.codec import DamagedState
 from hinged_service.wire.faults import MAX_VALUE
 

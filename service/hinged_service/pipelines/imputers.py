@@ -10,8 +10,8 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field, StrictBool, StrictFloat, StrictInt, StrictStr, model_validator
 
 import hinged
-from hinged_service.pipelines.choosing import Name
 from hinged_service.pipelines.quantiles import dump_quantile, load_quantile
+from hinged_service.pipelines.selection import Name
 from hinged_service.pipelines.stage import Stage, StepSpec
 from hinged_service.pipelines.state_checks import count, items, number
 from hinged_service.pipelines.values import MAX_VALUE, Features, Value, floats
