@@ -217,7 +217,7 @@ class MulticlassHedge(MulticlassByParts[None]):
         return sum(expert.numbers_per_name for expert in self._experts)
 
     def stored_bytes(self) -> int:
-        """Return what the numbers stored by name take."""
+        """Return the bytes of the numbers stored by name."""
         return sum(expert.stored_bytes() for expert in self._experts)
 
     def growth_bytes(self, x: Event, y: Hashable, enough: float = math.inf) -> int:

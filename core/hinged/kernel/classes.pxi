@@ -1,7 +1,7 @@
 # Classes: the weights of each class of a learner, and an ordinary event of a learner in one call.
 
 cdef class ClassWeights:
-    """The linear function of one class, and what its rule keeps beside it."""
+    """The linear function of one class, and the other numbers of its rule."""
 
     cdef public Storage weights, auxiliary
     cdef public double intercept, auxiliary_intercept

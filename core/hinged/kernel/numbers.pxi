@@ -75,7 +75,7 @@ cdef inline const char *past_space(const char *p) noexcept:
 
 
 cdef inline const char *past_text(const char *p) noexcept:
-    """Return where the closing mark of a text stands, NULL for one that is not plain."""
+    """Return the address of the closing mark of a text, NULL for one that is not plain."""
     while p[0] != c'"':
         if <uint8_t>p[0] < 32 or p[0] == c"\\":
             return NULL

@@ -4,7 +4,7 @@ cdef double LEAST_NORMAL = pure.LEAST_NORMAL, BELOW_1 = pure.BELOW_1
 
 
 def log_probabilities(dict shares):
-    """Return what is shared out, as logarithms that are those of probabilities."""
+    """Return logarithms of shares, normalised to those of probabilities."""
     cdef double total
     if not shares:
         return {}

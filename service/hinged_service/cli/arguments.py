@@ -32,7 +32,7 @@ _COMPLETION_S = 1.0
 
 
 def _completed(find: Callable[[Client, dict[str, Any]], list[str]]) -> Callable[..., list[str]]:
-    """Return a completion: what `find` gets from the service, nothing if that is away."""
+    """Return a completion: the names that `find` gets from the service, if it answers."""
 
     def complete(context: typer.Context, incomplete: str) -> list[str]:
         url = context.params.get("url") or os.environ.get("HINGED_URL") or DEFAULT_URL

@@ -1,4 +1,4 @@
-"""The demonstration: a service of its own, a stream of real events, and what it learned."""
+"""The demonstration: a separate service, a stream of real events, and the learned model."""
 
 from __future__ import annotations
 

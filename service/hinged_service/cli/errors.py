@@ -1,4 +1,4 @@
-"""Errors of the commands: plain words with what to do next, and an exit code."""
+"""Errors of the commands: a message with the next step, and an exit code."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ _CODES: Final[dict[type[ClientError], int]] = {
 
 
 def report(error: ClientError, url: str) -> int:
-    """Report on standard error what went wrong at the address `url`; return the exit code."""
+    """Report the failure at the address `url` on standard error; return the exit code."""
     lines = [_what(error, url)]
     lines += [f"  {fault.field}: {fault.reason}" for fault in error.errors]
     if error.logged:

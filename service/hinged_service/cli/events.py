@@ -163,7 +163,7 @@ def explain(
     label: ClassName = None,
     at_least: AtLeast = None,
 ) -> None:
-    """Explain a prediction: what each feature adds to the score.
+    """Explain a prediction: the contribution of each feature to the score.
 
     hinged explain mail free=1 money=1
     """

@@ -1,4 +1,4 @@
-"""The commands `hinged ingest …`: options and help; what they do is imported when they run."""
+"""The commands `hinged ingest …`: options and help; their code is imported when they run."""
 
 from __future__ import annotations
 

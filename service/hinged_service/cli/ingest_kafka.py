@@ -21,7 +21,7 @@ __all__ = ["kafka"]
 
 
 class OnGap(StrEnum):
-    """The choices where records are gone that were not learned."""
+    """The choices for records that were removed before they were learned."""
 
     stop = "stop"
     go_on = "continue"

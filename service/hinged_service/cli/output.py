@@ -155,7 +155,7 @@ def grid(part: Facts | Table) -> Grid | Text:
 
 
 def printable(text: str) -> str:
-    """Return text without what a terminal would obey; names may be anything."""
+    """Return text without control characters for a terminal; names may be anything."""
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 

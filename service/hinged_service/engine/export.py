@@ -48,14 +48,14 @@ def _versions() -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """An imported model: its spec, without what ties it to a stream, and its state."""
+    """An imported model: its spec without the parts about a stream, and its state."""
 
     spec: ModelSpec
     state: ModelState
 
 
 def exported(checkpoint: Checkpoint, loaded: Loaded) -> Iterator[bytes]:
-    """Return the pieces of a checkpoint as a document, each made when it is asked for.
+    """Return the pieces of a checkpoint as a document, each made when it is needed.
 
     Raises
     ------

@@ -384,7 +384,7 @@ class ModelLifecycle(ModelRecovery):
 
 
 def _check_names(name: str, spec: ModelSpec, access: NameAccess) -> None:
-    """Check what a new model names: itself, its stream, another model, an alias."""
+    """Check the names in a new model: its own, its stream, another model, an alias."""
     source = spec.start.model if isinstance(spec.start, StartFrom) else None
     for touched in (name, spec.stream, source, spec.promotes):
         if touched is not None:

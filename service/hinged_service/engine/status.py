@@ -11,7 +11,7 @@ __all__ = ["TRANSITIONS", "ModelStatus", "Status"]
 
 
 class Status(enum.Enum):
-    """State of a model as it is open in this worker.
+    """State of an open model in this worker.
 
     Attributes
     ----------

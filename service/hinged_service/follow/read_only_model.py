@@ -141,7 +141,7 @@ class Tail(LogFollower):
 
 
 class FollowedModel(LiveModel):
-    """A live model that reads, folds, and appends if it is asked to; it writes nothing else."""
+    """A live model that reads, folds, and appends on request; it writes nothing else."""
 
     follower_kind = Tail
     _follower: Tail

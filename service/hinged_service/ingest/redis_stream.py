@@ -318,7 +318,7 @@ class _Reader:
         return entries, await self._ready(entries)
 
     async def _following(self, done: list[str], end: str) -> list[Entry]:
-        """Return what follows an entry; should the source be away, the next turn meets that."""
+        """Return the entries after one; an unavailable source is handled by the next turn."""
         if self._feeder.stop.signal is not None:
             return []
         if self._rest:
@@ -397,7 +397,7 @@ class _Reader:
             await self.resume()
 
     async def _catch_up(self) -> None:
-        """Take over the offset that others may have moved; begin anew if it is gone."""
+        """Take over the offset that others may have moved; begin again if it is gone."""
         offset = await self._feeder.offset(self._rules.source)
         if self._offset and not offset:  # the models' Redis was set back
             await self.resume()

@@ -159,7 +159,7 @@ class ForeignStream:
         return found
 
     async def following(self, done: Sequence[str], after: str, count: int) -> list[Entry]:
-        """Acknowledge entries, and return new ones if they are what comes after an id.
+        """Acknowledge entries, and return the entries after an id.
 
         One round trip for what `done`, `pending`, `new` and `between` take four for. If anything
         else comes after that id none are returned; `pending` has them then.

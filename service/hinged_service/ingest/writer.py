@@ -119,7 +119,7 @@ class Gathered(NamedTuple):
 async def gathered_for(
     live_model: LiveModel, records: Sequence[Raw] | Lot, others: Sequence[ModelState] = ()
 ) -> Batch:
-    """Read records for a model; what is an event of one of the `others` is one too."""
+    """Read records for a model; an event for one of the `others` counts as an event, too."""
     return await live_model.ask_in_parts(
         lambda state: gather([state, *others], records), _size(records)
     )
@@ -150,7 +150,7 @@ async def ended(task: asyncio.Future[Any]) -> None:
 
 
 async def meanwhile(work: Awaitable[T], step: Callable[[], Awaitable[U]]) -> tuple[T, U]:
-    """Return what both come to; the step is taken while the work waits for Redis.
+    """Return both results; the step is taken while the work waits for Redis.
 
     A step that computes blocks the loop: it begins when the work has sent its request.
     """
@@ -227,7 +227,7 @@ class Feeder:
         return await self._asked(lambda live_model: live_model.at_rest())
 
     async def offset(self, source: str) -> str:
-        """Return where a source stands, empty if nothing of it was ever taken."""
+        """Return the offset of a source, empty if nothing of it was ever taken."""
 
         async def look(live_model: LiveModel) -> str:
             if self.predictions is not None:

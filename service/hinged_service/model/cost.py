@@ -83,7 +83,7 @@ class Factor(NamedTuple):
 
 
 class Cost(NamedTuple):
-    """Estimate of the time that one event takes, and what makes it long, the largest first."""
+    """Estimate of the time that one event takes, and its causes, the largest first."""
 
     ms: float
     factors: list[Factor]
@@ -112,7 +112,7 @@ def cost_of(spec: ModelSpec) -> Cost:
 
 
 class Limits(NamedTuple):
-    """Bounds on one event at the door: features made of it, and characters of its texts, if any.
+    """Bounds on one event before the pipeline: features made of it, and characters of its texts.
 
     Within them an event takes some seconds at most, by the estimate.
     """

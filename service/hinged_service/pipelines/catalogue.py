@@ -28,7 +28,7 @@ MAX_DEPTH = 4
 
 
 class UnionSpec(StepSpec):
-    """Give the same event to several branches, and put together what they make of it.
+    """Give the same event to several branches, and merge their features.
 
     River's `+`, `river.compose.TransformerUnion`: of a feature that several
     branches give, the first one's value counts. BagOfWords and TFIDF have a `prefix`, and

@@ -104,7 +104,7 @@ class OneHotEncoder(Stage):
             self._fields[column] = name
 
     def origins(self, x: Features) -> Origins:
-        """Return the features whose categories each name stands for; usually one."""
+        """Return the features whose categories each name may denote; usually one."""
         found: dict[str, tuple[str, ...]] = {}
         for column, name in self._categories(x):
             found[column] = (*found.get(column, ()), name)
@@ -164,7 +164,7 @@ class ListedCategories(Stage):
         return _without_first(made) if self._spec.drop_first else made
 
     def origins(self, x: Features) -> Origins:
-        """Return the features whose categories each name stands for; usually one."""
+        """Return the features whose categories each name may denote; usually one."""
         return {column: self._fields[column] for column in self.transform(x)}
 
     def _found(self, x: Features) -> Iterator[str]:

@@ -57,7 +57,7 @@ class FourierFeatures(Stage):
         return self._cosines.widest
 
     def set_state(self, data: Any) -> None:
-        """Take over what `get_state` gave."""
+        """Restore the state that `get_state` returned."""
         self._cosines.widest = count(data, "the width of FourierFeatures")
 
 

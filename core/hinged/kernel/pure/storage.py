@@ -66,7 +66,7 @@ class Storage:
         return len(self._values)
 
     def __sizeof__(self) -> int:
-        """Return the bytes that it takes, all but the names."""
+        """Return its size in bytes without the names."""
         parts = sum(sys.getsizeof(part) for part in (self._values, self._changed) if part)
         return object.__sizeof__(self) + parts + _FLOAT_BYTES * len(self)
 

@@ -97,7 +97,7 @@ class TextReader(Reader):
         return self._lines.position
 
     def again(self, stream: ByteStream) -> Self:
-        """Return another reading of the same content; what was found out is not asked again."""
+        """Return another reader of the same content, with the formats and types already found."""
         reading = copy.copy(self)
         reading.begin(stream)
         return reading

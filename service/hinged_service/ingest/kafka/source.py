@@ -87,7 +87,7 @@ class _Place(NamedTuple):
 
 
 class _Changed(Exception):
-    """The partitions were assigned again, or one stands elsewhere: look again."""
+    """The partitions were assigned again, or an offset has changed: read the offsets again."""
 
 
 class _Reader:
@@ -159,7 +159,7 @@ class _Reader:
             raise _Changed
 
     async def _place(self) -> None:
-        """Find where each partition stands, and read from there."""
+        """Read the stored offset of each partition, and read records from there."""
         parts = self._log.assigned or ()
         self._generation = self._log.generation
         self._places.clear()

@@ -73,7 +73,7 @@ class CustomClassifier(RiverClassifier):
         return dict(x)
 
     def norm(self, x: Checked) -> float:
-        """Return 0: the norm of what reaches the last step is unknown."""
+        """Return 0: the norm of the input of the last step is unknown."""
         return 0.0
 
     def probabilities(self, x: Checked) -> Mapping[Any, float]:
