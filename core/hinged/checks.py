@@ -308,7 +308,7 @@ def check_predictions_change_nothing(model: LinearClassifier) -> None:
 
 
 def check_explanation_sums_to_score(model: LinearClassifier) -> None:
-    """Sum what each feature adds to the score."""
+    """Sum the contributions of the features: they equal the score."""
     _taught(model, _rows(model, 40))
     for x in ({"a": 1.0, "b": -3.0}, {"c": 2.0, "unknown": 1.0}, {}):
         parts = math.fsum(model.explain_one(x).values())

@@ -118,7 +118,7 @@ class TooSlow(ServiceError):
 
 
 class Conflict(ServiceError):
-    """The request contradicts what is already there."""
+    """The request contradicts existing data."""
 
     status = 409
     title = "Conflict"

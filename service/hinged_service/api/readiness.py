@@ -42,7 +42,7 @@ class Readiness:
         await cancel(self._loading, self._asking)
 
     async def check(self) -> Sequence[str]:
-        """Return the risks to what Redis keeps, if the worker can serve.
+        """Return the risks to the data in Redis, if the worker can serve.
 
         Raises
         ------

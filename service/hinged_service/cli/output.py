@@ -81,7 +81,7 @@ class Table(NamedTuple):
 
 
 class Facts(dict[str, object]):
-    """Names with their values, one a line; a table leaves out what is `None`."""
+    """Names with their values, one a line; a table leaves out `None`."""
 
 
 Part: TypeAlias = str | Facts | Table
@@ -182,7 +182,7 @@ def moment(ms: int) -> str:
 
 
 def console() -> Console:
-    """Return the standard output; what it cannot encode is escaped."""
+    """Return the standard output, which escapes characters that it cannot encode."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
     width = None if sys.stdout.isatty() else _PIPE_COLUMNS

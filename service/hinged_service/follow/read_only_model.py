@@ -76,7 +76,7 @@ class SharedReplica(Replica):
             super().fold_restore(entry, state)
 
     def note_stored(self, stored: str, saved: Mark) -> None:
-        """Forget what has changed: another worker saves it."""
+        """Forget the changes: another worker saves them."""
         with self.lock:
             for vector in self.state.vectors().values():
                 vector.take_changed()

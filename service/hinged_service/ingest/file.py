@@ -123,7 +123,7 @@ async def _place(source: Source, restart: bool, feeder: Feeder) -> tuple[str, st
 
 
 class _Taken(NamedTuple):
-    """The next records, also as read for the model; or what ends the file, if before its time."""
+    """The next records, also as read for the model; or the error that ends the file early."""
 
     block: Block | None
     ready: Gathered | Sequence[Raw] = ()

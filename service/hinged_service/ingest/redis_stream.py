@@ -198,7 +198,7 @@ class _Reader:
         await self._stream.create_group(after)
 
     async def resume(self) -> None:
-        """Look where source and group stand; acknowledge what was taken already."""
+        """Read the offsets of source and group; acknowledge entries taken already."""
         self._offset = await self._feeder.offset(self._rules.source)
         last = (await self._stream.state()).last
         if not self._offset and self._base is None:
@@ -301,12 +301,12 @@ class _Reader:
         return first
 
     def _read_on(self, done: list[str], entries: list[Entry]) -> None:
-        """Begin to read what follows the entries, and to acknowledge what is done with."""
+        """Begin to read the next entries, and to acknowledge the finished ones."""
         self._read_after = entries[-1][0]
         self._reading = asyncio.create_task(self._following(done, self._read_after))
 
     async def _next(self, done: list[str], fed: list[Entry]) -> tuple[list[Entry], Gathered | None]:
-        """Return what follows the entries that are being fed, also as read for the model."""
+        """Return the entries after those being fed, also as read for the model."""
         if self._read_after != fed[-1][0]:
             self._read_on(done, fed)
         entries = await self._reading
@@ -336,7 +336,7 @@ class _Reader:
         return await self._feeder.gathered(self._rules.reading.all(entries, state))
 
     async def _go_over(self, pending: list[Pending]) -> None:
-        """Feed from the first pending entry on, up to what another reader is busy with."""
+        """Feed from the first pending entry on, up to an entry of another reader."""
         stream, rules = self._stream, self._rules
         held = next(
             (
@@ -405,7 +405,7 @@ class _Reader:
             self._offset = offset
 
     async def forget_idle(self) -> None:
-        """Remove consumers that killed readers left, once what was pending for them is taken."""
+        """Remove consumers that killed readers left, once their pending entries are taken."""
         with contextlib.suppress(NoGroup, Unavailable):  # the user may lack the right: no harm
             await self._stream.forget_idle(self._rules.claim_s)
 

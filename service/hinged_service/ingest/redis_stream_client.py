@@ -92,7 +92,7 @@ class ForeignStream:
                 await self._redis.xgroup_delconsumer(self._key, self._group, self.consumer)
 
     async def create_group(self, after: str) -> None:
-        """Make the group, to read what comes after an id (`$`: from now on)."""
+        """Make the group, to read the entries after an id (`$`: from now on)."""
         async with _translated():
             try:
                 await self._redis.xgroup_create(self._key, self._group, after, mkstream=True)

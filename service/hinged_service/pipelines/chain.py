@@ -14,7 +14,7 @@ __all__ = ["Chain", "Union"]
 
 
 class Chain(Stage):
-    """Stages one after the other, as River's pipelines have them: each learns what it gets."""
+    """Stages one after the other, as in River's pipelines: each learns its own input."""
 
     def __init__(self, stages: Sequence[Stage]) -> None:
         self.stages = tuple(stages)

@@ -148,7 +148,7 @@ class PendingPredictions:
             self._next()
 
     def _next(self) -> None:
-        """Send what waits."""
+        """Send the waiting predictions."""
         taken: list[_KeepRequest] = []
         count = 0
         while self._queue and count < _MOST_WORDS:

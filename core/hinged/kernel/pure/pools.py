@@ -319,7 +319,7 @@ def teach(
 def taught(
     expert: LinearClassifier, x: Numbers, label: Hashable, w: float, account: Accounting
 ) -> Outcome:
-    """Let a learner learn; count in `account` what it leaves out; return its outcome."""
+    """Let a learner learn; count the features it ignores in `account`; return its outcome."""
     return counted(expert, account, expert.predict_learn_one, x, label, w)
 
 

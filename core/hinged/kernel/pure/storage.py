@@ -162,7 +162,7 @@ class Storage:
         self.bound = 0.0
 
     def track(self) -> None:
-        """Start noting which names change; what changed before is not known."""
+        """Start to note the names that change; earlier changes are unknown."""
         if self._changed is None:
             self._changed = set()
 

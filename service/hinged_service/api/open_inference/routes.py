@@ -67,7 +67,7 @@ Version = Annotated[
 
 
 class InferenceError(BaseModel):
-    """Error in the protocol's form: the problem and what to do next."""
+    """Error in the protocol's form: the problem and the next step."""
 
     error: str
 
@@ -486,7 +486,7 @@ class _Tensors:
             self._data[name].append(b"," + piece if self._data[name] else piece)
 
     def answer(self, about: dict[str, Any]) -> list[bytes]:
-        """Return the answer in pieces; `about` is what it has beside the tensors."""
+        """Return the answer in pieces; `about` are its other fields than the tensors."""
         n, k = self._count, self._width
         table, label = [n, k], self._label
         shapes: dict[Output, tuple[list[int], str]] = {

@@ -58,7 +58,7 @@ class Reader(ABC):
         """Look at the beginning, which stays to be read, where that was not done yet."""
 
     def guesses(self) -> dict[str, Kind | None]:
-        """Return what each column is read as; `None` where its first cells are all missing."""
+        """Return the type of each column; `None` where its first cells are all missing."""
         return {}
 
     def settle(self, kinds: Mapping[str, Kind]) -> None:  # noqa: B027 - most have no columns

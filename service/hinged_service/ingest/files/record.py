@@ -34,7 +34,7 @@ _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class FileError(Exception):
-    """The file cannot be read, or not further; the message states what to do about it."""
+    """The file cannot be read, or not further; the message states the remedy."""
 
 
 class BadRecord(Exception):

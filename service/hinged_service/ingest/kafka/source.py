@@ -136,7 +136,7 @@ class _Reader:
         await asyncio.to_thread(self._log.join)
 
     async def turn(self) -> None:
-        """Bring what came, or find out where to begin if the partitions changed."""
+        """Take the records, or find the offsets to begin at if the partitions changed."""
         try:
             if self._generation != self._log.generation:
                 await self._place()
@@ -260,7 +260,7 @@ class _Reader:
             self._check()
 
     async def _look(self) -> None:
-        """See whether the topics are still the same: what was read before this is theirs."""
+        """Check that the topics are still the same: records read before belong to them."""
         ids = await self._serving(self._patiently(self._log.topic_ids))
         self._look_s = time.monotonic() + _LOOK_EVERY_S
         if ids != self._ids:
