@@ -113,14 +113,24 @@ NameOrAll = Annotated[
         metavar="[NAME]", help="The model, or an alias.", autocompletion=_completed(_models)
     ),
 ]
-AliasName = Annotated[str, typer.Argument(help="The alias.", autocompletion=_completed(_aliases))]
+AliasName = Annotated[
+    str, typer.Argument(metavar="ALIAS", help="The alias.", autocompletion=_completed(_aliases))
+]
 StreamName = Annotated[
     str | None,
-    typer.Argument(help="A stream: compare its models.", autocompletion=_completed(_streams)),
+    typer.Argument(
+        metavar="[STREAM]",
+        help="A stream: compare its models.",
+        autocompletion=_completed(_streams),
+    ),
 ]
 CheckpointName = Annotated[
     str,
-    typer.Argument(help="The checkpoint's name or uid.", autocompletion=_completed(_checkpoints)),
+    typer.Argument(
+        metavar="CHECKPOINT",
+        help="The checkpoint's name or uid.",
+        autocompletion=_completed(_checkpoints),
+    ),
 ]
 LearnerType = Annotated[
     str | None,

@@ -49,12 +49,14 @@ FileFormat = Annotated[
     str,
     typer.Option(
         "--format",
-        help="csv, tsv, ndjson, libsvm, vw, parquet, arrow; `auto` goes by the suffix.",
+        help="csv, tsv, ndjson, libsvm, vw, parquet, arrow; `auto` takes it from the suffix of the name.",
     ),
 ]
 Packed = Annotated[
     str,
-    typer.Option("--compression", help="none, gz, zst, bz2, xz; `auto` goes by the suffix."),
+    typer.Option(
+        "--compression", help="none, gz, zst, bz2, xz; `auto` takes it from the suffix of the name."
+    ),
 ]
 Delimiter = Annotated[str | None, typer.Option("--delimiter", help="Character between the cells.")]
 Quote = Annotated[

@@ -58,7 +58,7 @@ OutputOption = Annotated[
     typer.Option(
         "--output",
         "-o",
-        help="Form of the result: a table for people, one JSON document, or CSV with a head.",
+        help="Form of the result: a table for people, one JSON document, or CSV with a header.",
         rich_help_panel=PANEL,
     ),
 ]
