@@ -382,7 +382,8 @@ def shown_command(name: str, command: TyperCommand, shared: list[tuple[str, ...]
     for one in command.params:
         if isinstance(one, TyperArgument):
             word = placeholder(one)
-            usage.append((word if one.required else f"[{word}]") + "..." * (one.nargs != 1))
+            dots = "…" if one.nargs != 1 and not word.endswith("…") else ""
+            usage.append((word if one.required else f"[{word}]") + dots)
     parts = [f"## {name}\n", f"```text\n{' '.join(usage)}\n```\n", helped(command.help)]
     rows = rows_of(command)
     if set(shared) <= set(rows):

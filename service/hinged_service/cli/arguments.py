@@ -110,7 +110,7 @@ Name = Annotated[
 NameOrAll = Annotated[
     str | None,
     typer.Argument(
-        metavar="[NAME]", help="The model, or an alias.", autocompletion=_completed(_models)
+        metavar="NAME", help="The model, or an alias.", autocompletion=_completed(_models)
     ),
 ]
 AliasName = Annotated[
@@ -119,7 +119,7 @@ AliasName = Annotated[
 StreamName = Annotated[
     str | None,
     typer.Argument(
-        metavar="[STREAM]",
+        metavar="STREAM",
         help="A stream: compare its models.",
         autocompletion=_completed(_streams),
     ),
