@@ -39,7 +39,7 @@ def test_it_goes_on_from_memory_and_never_with_what_the_log_lost(
 
             server.kill()
             wait_until(lambda: model.status == "stale")
-            assert "Predictions go on from memory" in caplog.text
+            assert "Predictions continue from memory" in caplog.text
             assert (model.score_one({"a": 1}), model.position) == (score, lost)
 
             server.set_back(tmp_path / "older", *acl)

@@ -87,7 +87,7 @@ def create(
     """
     parts = (learner, parameters, labels, steps, stream)
     if (spec is None) is (learner is None) or (spec is not None and any(parts)):
-        raise typer.BadParameter("Give either --learner and what goes with it, or --spec alone.")
+        raise typer.BadParameter("Give either --learner with its options, or --spec alone.")
     if spec is not None:
         wanted = _read_spec(spec)
     else:

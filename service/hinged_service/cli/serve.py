@@ -116,7 +116,7 @@ def run_service(
         )
         if left_unsaved(settings):
             typer.echo(
-                "Acknowledged events are not on disk: the embedded Valkey goes on running. The log "
+                "Acknowledged events are not on disk: the embedded Valkey keeps running. The log "
                 "says what to do.",
                 err=True,
             )

@@ -360,7 +360,7 @@ class LogFollower:
         await self.log.note_damage(entry_id, ())
         raise SetAside(
             "The log is damaged: an entry does not follow from the one before, and none after "
-            f"it does: see errors. POST /v1/models/{self.name}/repair goes on without it.",
+            f"it does: see errors. POST /v1/models/{self.name}/repair skips it.",
             [Detail("log", f"entry {entry_id} does not follow from the one before")],
             retry_after_s=_DAMAGED_S,
         )

@@ -22,7 +22,7 @@ class Status(enum.Enum):
     LIVE
         The log was read or written the last time it was tried.
     STALE
-        Redis did not answer the last time. Predictions go on from memory.
+        Redis did not answer the last time. Predictions continue from memory.
     SET_ASIDE
         The model cannot be served by this worker. Final.
     GONE

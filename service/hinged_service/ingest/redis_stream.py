@@ -222,12 +222,12 @@ class _Reader:
             return
         if self._rules.begin is None:
             raise Failed(
-                "The model has taken nothing of this stream, but its group stands at "
+                "The model has taken nothing of this stream, but its group is at "
                 f"{base}, and the stream holds entries up to there: the models' Redis was set "
                 "back, or others have read them. Give --from start to learn them, or --from group "
                 "to leave them out."
             )
-        self.reporter.write_line(f"Beginning behind {base}: entries up to there are not learned.")
+        self.reporter.write_line(f"Beginning after {base}: entries up to there are not learned.")
 
     async def turn(self) -> bool:
         """Feed one batch, or wait; return whether the stream is at its end and that is all."""

@@ -169,7 +169,7 @@ class _Mode(Statistic):
             value, n = items(entry, "a value with its count", 2)
             finite = isinstance(value, float) and math.isfinite(value)
             if not (finite or isinstance(value, (str, int))):
-                raise hinged.InvalidState("a value of a mode is none of a feature")
+                raise hinged.InvalidState("a value of a mode cannot be that of a feature")
             self._mode.counts[value] = count(n, "a count", 1)
         if len(self._mode.counts) != len(data) or len(data) > _MODES:
             raise hinged.InvalidState("the values of a mode are too many, or some there twice")

@@ -302,7 +302,7 @@ class EmbeddedServer:
 
     def _unsaved_text(self, disk: Disk) -> str:
         return (
-            f"process {self._pid()} goes on running, as a write to its disk failed, and "
+            f"process {self._pid()} keeps running, as a write to its disk failed, and "
             f"{disk.unwritten_bytes:,} bytes of acknowledged events are in its memory only. Make "
             "room on that disk, then start hinged on this directory again and stop it: it writes "
             "them within seconds. If the process is killed or the machine stops before, they are "

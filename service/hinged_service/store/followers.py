@@ -143,7 +143,7 @@ async def register(
     if reply[0] == b"lost":
         raise Conflict(
             "The log does not reach back to that checkpoint any more: it can be restored into a "
-            "model, but no model can go on from it."
+            "model, but no model can continue from it."
         )
     if reply[0] == b"missing":
         raise Conflict("That checkpoint was deleted. Choose another one.")
