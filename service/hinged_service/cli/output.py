@@ -39,6 +39,7 @@ __all__ = [
     "print_result",
     "print_rows",
     "printable",
+    "staleness",
 ]
 
 PANEL: Final = "Service"
@@ -199,6 +200,11 @@ def _cell(value: object) -> Text:
     if isinstance(value, str):
         return Text(printable(value))
     return Text(printable(json.dumps(value, ensure_ascii=False)))
+
+
+def staleness(seconds: float | None) -> str | None:
+    """Return the age of an answer from memory for people, `None` for an up-to-date one."""
+    return None if seconds is None else f"{seconds:.1f} s, Redis does not answer"
 
 
 def _plain_cell(value: object) -> str:
