@@ -5,7 +5,8 @@
     python .ci/reference.py --check    fail if one is not current
 
 The HTTP interface and the specs come from the OpenAPI document, the commands from the parser, the
-settings from `Settings`. Nothing depends on the machine or on its environment.
+settings from `Settings`. Nothing depends on the machine or on its environment. The file is long:
+all pages share their tables and links.
 """
 
 from __future__ import annotations
