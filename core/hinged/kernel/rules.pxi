@@ -140,20 +140,24 @@ cdef class BinaryCore:
         """Return the label of an ordinary event of a rule that is known, else `None`."""
         cdef Event *event
         cdef double score
-        if not PyDict_CheckExact(x):
+        if not PyDict_CheckExact(x) or not self._goes_at_once():
             return None
         try:
             event = gathered(x)
         except TypeError:
             return None
         try:
-            score = score_at_once(self, event, x)
+            score = self._served(event) if self._rule else score_at_once(self, event, x)
         finally:
             released(event)
         return self._is_true(score) if isfinite(score) else None
 
     cdef inline bint _is_known(self) noexcept:
         return self._rule and self._weights is not None and self._weights.plain
+
+    cdef inline bint _goes_at_once(self) except -1:
+        """Return whether an ordinary event may take one call, also of a `Quadratic`."""
+        return self._is_known() or is_quadratic(self)
 
     cdef inline bint _is_true(self, double score) noexcept:
         return score > 0.0 or (self.label_at_zero and score == 0.0)
@@ -225,6 +229,7 @@ cdef class BinaryCore:
             (PyDict_CheckExact(x) or type(x) is ReadFeatures)
             and (y is True or y is False)
             and type(w) is float
+            and self._goes_at_once()
         ):
             return None
         try:
