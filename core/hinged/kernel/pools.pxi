@@ -249,7 +249,7 @@ cdef double score_at_once(expert, Event *event, x) except? -1.0:
 
 
 cdef bint learn_at_once(
-    expert, Event *event, x, double target, double w, Outcome *outcome
+    expert, Event *event, x, double target, double w, Result *result
 ) except -1:
     """Let a learner of a known rule, also a `Quadratic` of one, learn an ordinary event.
 
@@ -259,10 +259,10 @@ cdef bint learn_at_once(
     if not isinstance(expert, BinaryCore):
         return False
     if not is_quadratic(expert):
-        return (<BinaryCore>expert)._learn_event(event, target, w, outcome)
+        return (<BinaryCore>expert)._learn_event(event, target, w, result)
     squares = gathered_squares(event, x)
     try:
-        return learn_at_once(expert.lifted, squares, None, target, w, outcome)
+        return learn_at_once(expert.lifted, squares, None, target, w, result)
     finally:
         released(squares)
 
@@ -282,7 +282,7 @@ def pool_event(
 ):
     """Let a pool learn an event; return its outcome, as `_learn` does, and the new trust."""
     cdef Event *event
-    cdef Outcome outcome
+    cdef Result result
     cdef Scaling scaling
     cdef double pool = 0.0, target = 1.0 if positive else -1.0, z, score, margin, size
     cdef bint updated = False, mistake
@@ -294,13 +294,13 @@ def pool_event(
     try:
         for i in range(count):
             expert = experts[i]
-            if not learn_at_once(expert, event, x, target, w, &outcome):
+            if not learn_at_once(expert, event, x, target, w, &result):
                 fields = pure.taught(expert, x, positive, w, account)
-                outcome.positive, outcome.score, outcome.updated = fields[0], fields[1], fields[3]
-            updated = updated or outcome.updated
-            wrong.append(outcome.positive != positive)
+                result.positive, result.score, result.updated = fields[0], fields[1], fields[3]
+            updated = updated or result.updated
+            wrong.append(result.positive != positive)
             scaling = scalings[i]
-            z = scaling._log_odds(outcome.score)
+            z = scaling._log_odds(result.score)
             log_odds.append(z)
             pool += <double>trust[i] * z
         size = norm_once(event)
@@ -321,8 +321,8 @@ def pool_event(
         scaling = scalings[i]
         scaling._learn(log_odds[i], positive, w)
     base_rate._learn(z, positive, w)
-    outcome.loss = 1.0 - margin if margin < 1.0 else 0.0
-    fields = (score > 0.0, score, mistake, updated, outcome.loss)
+    result.loss = 1.0 - margin if margin < 1.0 else 0.0
+    fields = (score > 0.0, score, mistake, updated, result.loss)
     return fields, judged(trust, wrong, loss, share)
 
 
@@ -332,13 +332,13 @@ def teach(dict experts, x, y, double w, account):
     What they leave out is counted in `account`.
     """
     cdef Event *event = gathered(x)
-    cdef Outcome outcome
+    cdef Result result
     cdef bint moved = False
     try:
         for label, expert in experts.items():
             right = bool(label == y)
-            if learn_at_once(expert, event, x, 1.0 if right else -1.0, w, &outcome):
-                moved = moved or outcome.updated
+            if learn_at_once(expert, event, x, 1.0 if right else -1.0, w, &result):
+                moved = moved or result.updated
             else:
                 moved = pure.taught(expert, x, right, w, account).updated or moved
         return moved

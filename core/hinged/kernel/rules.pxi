@@ -56,7 +56,7 @@ cdef class Accounting:
                 self.radius = reach if reach < LARGEST else LARGEST
 
 
-cdef struct Outcome:
+cdef struct Result:
     double score, loss
     bint positive, mistake, updated
 
@@ -224,7 +224,7 @@ cdef class BinaryCore:
     def _learn_at_once(self, x, y, w):
         """Learn an ordinary event and return its outcome, or change nothing and return `None`."""
         cdef Event *event
-        cdef Outcome outcome
+        cdef Result result
         if not (
             (PyDict_CheckExact(x) or type(x) is ReadFeatures)
             and (y is True or y is False)
@@ -237,16 +237,16 @@ cdef class BinaryCore:
         except TypeError:
             return None
         try:
-            if not learn_at_once(self, event, x, 1.0 if y is True else -1.0, w, &outcome):
+            if not learn_at_once(self, event, x, 1.0 if y is True else -1.0, w, &result):
                 return None
         finally:
             released(event)
-        return outcome.positive, outcome.score, outcome.mistake, outcome.updated, outcome.loss
+        return result.positive, result.score, result.mistake, result.updated, result.loss
 
     def _learn_rows(self, list names, const double[:, :] rows, const uint8_t[::1] labels):
         """Learn rows, the first of these, as long as they are ordinary; return how many."""
         cdef Event *event
-        cdef Outcome outcome
+        cdef Result result
         cdef RuleState state
         cdef double *own_values
         cdef double *block = NULL
@@ -279,7 +279,7 @@ cdef class BinaryCore:
                     event.values = block + (row % BLOCK) * count
                 event.has_norm = False
                 if not self._learned(
-                    event, 1.0 if labels[row] else -1.0, 1.0, &outcome, &state, second, third
+                    event, 1.0 if labels[row] else -1.0, 1.0, &result, &state, second, third
                 ):
                     return row
             return total
@@ -295,7 +295,7 @@ cdef class BinaryCore:
     ):
         """Learn events that were read, from `at` on as long as they are ordinary; return outcomes."""
         cdef Event *event
-        cdef Outcome outcome
+        cdef Result result
         cdef RuleState state
         cdef list found = []
         cdef Storage second = self._read_state(&state), third = self._third()
@@ -314,23 +314,25 @@ cdef class BinaryCore:
                 event = gathered_before(x)
                 try:
                     if not self._learned(
-                        event, 1.0 if y is True else -1.0, w, &outcome, &state, second, third
+                        event, 1.0 if y is True else -1.0, w, &result, &state, second, third
                     ):
                         break
                 finally:
                     released(event)
-                found.append((outcome.positive, outcome.score, outcome.mistake, outcome.updated, outcome.loss))
+                found.append(
+                    (result.positive, result.score, result.mistake, result.updated, result.loss)
+                )
         finally:
             self._write_state(&state)
         return found
 
-    cdef bint _learn_event(self, Event *event, double target, double w, Outcome *outcome) except -1:
+    cdef bint _learn_event(self, Event *event, double target, double w, Result *result) except -1:
         """Learn an event; return whether it was ordinary, else nothing has changed."""
         cdef RuleState state
         cdef Storage second = self._read_state(&state)
         if not (
             state.ordinary
-            and self._learned(event, target, w, outcome, &state, second, self._third())
+            and self._learned(event, target, w, result, &state, second, self._third())
         ):
             return False
         self._write_state(&state)
@@ -441,7 +443,7 @@ cdef class BinaryCore:
         Event *event,
         double target,
         double w,
-        Outcome *outcome,
+        Result *result,
         RuleState *state,
         Storage second,
         Storage third,
@@ -466,21 +468,21 @@ cdef class BinaryCore:
         if not (isfinite(score) and size < INFINITY):
             return False
         margin = target * score
-        outcome.score = self._served_from_raw(score, event, state, second)
-        if not isfinite(outcome.score):
+        result.score = self._served_from_raw(score, event, state, second)
+        if not isfinite(result.score):
             return False
-        outcome.positive = self._is_true(outcome.score)
-        outcome.mistake = outcome.positive != (target > 0.0)
-        outcome.loss = 1.0 - margin if margin < 1.0 else 0.0
+        result.positive = self._is_true(result.score)
+        result.mistake = result.positive != (target > 0.0)
+        result.loss = 1.0 - margin if margin < 1.0 else 0.0
         if CONSTANT_SHRUNK <= rule < ADAGRAD_PENALISED:
             return self._learned_penalised(
-                event, target, w, margin, outcome, state, weights, second, third
+                event, target, w, margin, result, state, weights, second, third
             )
         if rule >= PROXIMAL:
-            return self._learned_by_sums(event, target, w, margin, outcome, state)
+            return self._learned_by_sums(event, target, w, margin, result, state)
 
         if rule == PERCEPTRON:
-            if margin <= state.margin and (outcome.mistake or state.on_tie):
+            if margin <= state.margin and (result.mistake or state.on_tie):
                 step = state.rate * w * target
         elif rule <= SQUARED:
             if rule == UNCAPPED and w != 1.0:
@@ -567,9 +569,9 @@ cdef class BinaryCore:
                 open_all(event, weights, second)
             else:
                 weights._open(event)
-        outcome.updated = called
+        result.updated = called
 
-        self._count(outcome, state, margin, size)
+        self._count(result, state, margin, size)
         if not called:
             return True
         state.updates += 1
@@ -605,7 +607,13 @@ cdef class BinaryCore:
         return True
 
     cdef bint _learned_by_sums(
-        self, Event *event, double target, double w, double margin, Outcome *outcome, RuleState *state
+        self,
+        Event *event,
+        double target,
+        double w,
+        double margin,
+        Result *result,
+        RuleState *state,
     ) except -1:
         """Learn an event by a rule that keeps several sums of each weight."""
         cdef double slope = target * w * residual(margin), constant = self._constant
@@ -613,8 +621,8 @@ cdef class BinaryCore:
         cdef Proximal own, all_
         cdef tuple vectors
         cdef Py_ssize_t i
-        outcome.updated = slope != 0.0
-        if outcome.updated:
+        result.updated = slope != 0.0
+        if result.updated:
             bet[0] = self.intercept
             if self._rule == PROXIMAL:
                 own = Proximal(state.rate, state.beta, 0.0, 0.0)
@@ -635,13 +643,13 @@ cdef class BinaryCore:
                 return False
             self.intercept, state.bet = bet[0], bet
             state.updates += 1
-        self._count(outcome, state, margin, event.norm)
+        self._count(result, state, margin, event.norm)
         return True
 
-    cdef int _count(self, Outcome *outcome, RuleState *state, double margin, double size) except -1:
+    cdef int _count(self, Result *result, RuleState *state, double margin, double size) except -1:
         """Count an event that is about to be learned."""
         state.events += 1
-        state.mistakes += outcome.mistake
+        state.mistakes += result.mistake
         if margin < 1.0:
             self.accounting._add_margin(margin)
         self.accounting._add_norm(size, self._constant)
@@ -653,7 +661,7 @@ cdef class BinaryCore:
         double target,
         double w,
         double margin,
-        Outcome *outcome,
+        Result *result,
         RuleState *state,
         Storage weights,
         Storage marks,
@@ -710,8 +718,8 @@ cdef class BinaryCore:
                 marks if rule < CONSTANT_PULLED else pull_marks,
                 marks if rule >= CONSTANT_PULLED and l2 > 0.0 else None,
             )
-        outcome.updated = hit
-        self._count(outcome, state, margin, event.norm)
+        result.updated = hit
+        self._count(result, state, margin, event.norm)
         state.log_shrink, state.pull = log_shrink, pulls
         if projects:
             state.own = squares
