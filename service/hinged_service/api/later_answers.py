@@ -17,6 +17,7 @@ from hinged_service.server.fast_path import Headers, Reply
 from hinged_service.store.pending_predictions import KeepRefusal
 from hinged_service.telemetry import request_context
 from hinged_service.wire import responses
+from hinged_service.wire.position import position_text
 
 __all__ = ["Kept", "Learned", "learned_answers", "unindexed"]
 
@@ -110,7 +111,7 @@ class Kept(_Later[bytes]):
 
 def learned_answers(label: LabelOf, learned: AppendResult) -> list[Any]:
     """Return what to tell of each event that was appended; `label` is as in `Learned`."""
-    at = str(learned.position)
+    at = position_text(learned.position)
     answers: list[responses.Learned | responses.Duplicate | responses.Early] = []
     for o in learned.outcomes:
         if isinstance(o, Outcome):

@@ -84,8 +84,6 @@ class Replica(Custody):
         The model's state, as in `Custody`.
     position
         The last entry applied.
-    position_text
-        The position as text; empty until `write_position` wrote it.
     base
         The entry id since which the set of changed names is complete.
     stored
@@ -110,8 +108,8 @@ class Replica(Custody):
 
     __slots__ = (
         *("_commanded", "_complete", "_loaded_at", "_marks", "_saved", "_spec"),
-        *("awaited_upgrade", "base", "log_bytes", "log_events", "position", "position_text"),
-        *("stored", "takes_gathered", "uid", "unsaved_since_s", "watchers"),
+        *("awaited_upgrade", "base", "log_bytes", "log_events", "position", "stored"),
+        *("takes_gathered", "uid", "unsaved_since_s", "watchers"),
     )
 
     def __init__(self, uid: str, spec: ModelSpec, loaded: Loaded, complete: bool = True) -> None:
@@ -125,7 +123,6 @@ class Replica(Custody):
             self._marks = LogMarks(loaded.state.marks)
         self.state.learner.track()
         self.position = loaded.position
-        self.position_text = ""
         self.stored = loaded.position.id
         self.base = loaded.position.id
         self._loaded_at = loaded.position.id
@@ -157,11 +154,6 @@ class Replica(Custody):
         marks = len(self._marks.all) * _MARK_BYTES
         size = _PARTS_BYTES + vectors + state.history.bytes + marks
         return size if size <= _FEW_BYTES else None
-
-    def write_position(self) -> str:
-        """Return the position as text, written once for all that ask at it."""
-        self.position_text = str(self.position)
-        return self.position_text
 
     def fold_entry(
         self, entry: Entry, events: Sequence[Event | None] | None = None
@@ -231,7 +223,7 @@ class Replica(Custody):
             state.replaced = False
             state.learner.track()
             self.base = entry.position.id
-        self.position, self.position_text = entry.position, ""
+        self.position = entry.position
         self.log_bytes, self.log_events = entry.bytes_so_far, entry.events_so_far
         if self.watchers:
             new = state.detected - detected

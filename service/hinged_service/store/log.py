@@ -63,12 +63,13 @@ class EventLog:
 
     """
 
-    __slots__ = ("_append_keys", "_connection", "_on", "_uid", "ahead")
+    __slots__ = ("_append_keys", "_connection", "_fold_tag", "_on", "_uid", "ahead")
 
     def __init__(self, connection: Connection, keys: ModelKeys) -> None:
         self._connection = connection
         self.ahead: tuple[Position, CaughtUp] | None = None
         self._uid = keys.uid
+        self._fold_tag = codec.fold_tag()
         self._on = keys.on
         self._append_keys: list[str] = []
 
@@ -117,7 +118,7 @@ class EventLog:
             _PACK.encode(callers),
             reply_bytes,
             int(ring),
-            codec.fold_tag(),
+            self._fold_tag,
             *(() if span is None else (*span[:3], _PACK.encode(span[3:7]))),
             *(() if span is None or not span.note else (span.note,)),
         )
@@ -185,7 +186,7 @@ class EventLog:
             payload,
             hashlib.sha1(payload, usedforsecurity=False).hexdigest(),
             checkpoint or "",
-            codec.fold_tag(),
+            self._fold_tag,
         )
         kind = reply[0].decode()
         if kind == "other":
@@ -202,7 +203,7 @@ class EventLog:
         ahead, self.ahead = self.ahead, None
         if ahead is not None and ahead[0] == position:
             return ahead[1]
-        args = self._uid, position.id, position.chain, reply_bytes, codec.fold_tag()
+        args = self._uid, position.id, position.chain, reply_bytes, self._fold_tag
         if self._connection.notes:
             reply, seen = await self._connection.share(_CATCH_UP, self._on.followed, *args)
         else:
