@@ -100,7 +100,6 @@ class EventLog:
         on = self._on
         if not self._append_keys:  # most of many models are never appended to here
             self._append_keys = [*on.followed, on.producers, *on.seen, on.offsets, on.dead]
-        callers = [caller.packed() for caller in batch.callers if caller.independent_events >= 0]
         span = batch.span
         keys = [
             *self._append_keys,
@@ -115,7 +114,7 @@ class EventLog:
             position.chain,
             batch.payload,
             hashlib.sha1(batch.payload, usedforsecurity=False).hexdigest(),
-            _PACK.encode(callers),
+            _PACK.encode(batch.callers),
             reply_bytes,
             int(ring),
             self._fold_tag,
@@ -140,7 +139,7 @@ class EventLog:
         if reply[4]:
             refused = {a: (b, Refusal(c)) for a, b, c in zip(*[iter(reply[4])] * 3, strict=True)}
         if kind == "replay":
-            appended = len(skip) < sum(caller.count for caller in batch.callers)
+            appended = len(skip) < sum(caller.events for caller in batch.callers)
             return Appended("replay", own, skip, refused, appended)
         return Appended(
             "ok",
