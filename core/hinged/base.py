@@ -11,14 +11,12 @@ from typing import Any
 from river import base
 
 from hinged import frames
-from hinged.accounting import Accounting, Fields, Outcome
+from hinged.accounting import Accounting, Fields, Outcome, outcome_of
 from hinged.events import Label, checked_features
 from hinged.parameters import Parameter, checked_flag
 from hinged.vector import Event, Features
 
 __all__ = ["INTERCEPT", "Contributions", "LinearClassifier"]
-
-outcome_of = tuple.__new__  # what `Outcome._make` does, without a frame of Python
 
 
 class _Name(enum.Enum):

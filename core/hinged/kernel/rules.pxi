@@ -217,26 +217,41 @@ cdef class BinaryCore:
     cdef inline bint _is_pocketed(self, Given *given) noexcept:
         return given.clock + given.events - given.last_update <= given.record
 
+    def learn_one(self, x, y, w=1.0):
+        """Learn from one labelled event: see `hinged.base.LinearClassifier.learn_one`."""
+        cdef Told told
+        if not (self._rule and self._learned_at_once(x, y, w, &told)):
+            self._learn(x, y, w)
+
+    def predict_learn_one(self, x, y, w=1.0):
+        """Predict, score, then learn: see `hinged.base.LinearClassifier.predict_learn_one`."""
+        fields = self._learn_at_once(x, y, w) if self._rule else None
+        return outcome_of(Outcome, self._learn(x, y, w) if fields is None else fields)
+
     def _learn_at_once(self, x, y, w):
         """Learn an ordinary event and return its outcome, or change nothing and return `None`."""
-        cdef Event *event
         cdef Told told
+        if not self._learned_at_once(x, y, w, &told):
+            return None
+        return told.positive, told.score, told.mistake, told.updated, told.loss
+
+    cdef bint _learned_at_once(self, x, y, w, Told *told) except -1:
+        """Learn an ordinary event, or change nothing and return `False`."""
+        cdef Event *event
         if not (
             (PyDict_CheckExact(x) or type(x) is ReadFeatures)
             and (y is True or y is False)
             and type(w) is float
         ):
-            return None
+            return False
         try:
             event = gathered(x)
         except TypeError:
-            return None
+            return False
         try:
-            if not learn_at_once(self, event, x, 1.0 if y is True else -1.0, w, &told):
-                return None
+            return learn_at_once(self, event, x, 1.0 if y is True else -1.0, w, told)
         finally:
             released(event)
-        return told.positive, told.score, told.mistake, told.updated, told.loss
 
     def _learn_rows(self, list names, const double[:, :] rows, const uint8_t[::1] labels):
         """Learn rows, the first of these, as long as they are ordinary; return how many."""
@@ -732,6 +747,7 @@ cdef inline double saturated(double value) noexcept:
 
 
 cdef double LARGEST = pure.LARGEST
+cdef object Outcome = pure.Outcome, outcome_of = pure.outcome_of
 cdef double MOST_EXACT = 2.0 ** 52
 cdef enum:
     BLOCK = 16  # rows
