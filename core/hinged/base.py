@@ -186,7 +186,8 @@ class LinearClassifier(base.MiniBatchClassifier):
         What was predicted before learning, and what learning did.
 
         """
-        return outcome_of(Outcome, self._learn(x, y, w))
+        told = self._learn(x, y, w)
+        return told if type(told) is Outcome else outcome_of(Outcome, told)
 
     def learn_many(self, X: frames.Frame, y: frames.Series, w: float | frames.Series = 1.0) -> None:
         """Learn the rows of a frame one after the other.

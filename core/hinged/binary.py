@@ -131,6 +131,8 @@ class BinaryLinearClassifier(BinaryCore, LinearClassifier):
     _update_margin = 0.0
     _on_tie = True
     _serves_raw = True
+    _by_squares = False
+    """Whether the compiled kernel may learn it as the rule that `lifted` has, of squares too."""
 
     def __init__(
         self,

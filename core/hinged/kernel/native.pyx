@@ -16,7 +16,7 @@ from cpython.dict cimport PyDict_CheckExact, PyDict_Next, PyDict_Size
 from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_Check
 from cpython.long cimport PyLong_AsDouble, PyLong_Check
 from cpython.mem cimport PyMem_Free, PyMem_Malloc, PyMem_Realloc
-from cpython.object cimport PyObject
+from cpython.object cimport PyObject, PyTypeObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF
 from libc.math cimport INFINITY, NAN, copysign, exp, fabs, floor, isfinite, log, pow, sqrt
 from libc.stdint cimport int32_t, uint8_t, uint32_t, uint64_t

@@ -61,6 +61,23 @@ cdef struct Told:
     bint positive, mistake, updated
 
 
+cdef extern from "Python.h":
+    object PyType_GenericAlloc(PyTypeObject *kind, Py_ssize_t count)
+    void PyTuple_SET_ITEM(object made, Py_ssize_t at, object value)
+
+
+cdef object outcome(const Told *told):
+    """Return an outcome, without the copy that its class makes of a tuple."""
+    cdef tuple fields = (told.positive, told.score, told.mistake, told.updated, told.loss)
+    cdef object made = PyType_GenericAlloc(<PyTypeObject *>Outcome, len(fields)), field
+    cdef Py_ssize_t at = 0
+    for field in fields:
+        Py_INCREF(field)
+        PyTuple_SET_ITEM(made, at, field)
+        at += 1
+    return made
+
+
 cdef struct Given:
     bint ordinary, on_tie, projects
     double margin, rate, C, r, phi, forgetting, decay, clock
@@ -220,26 +237,22 @@ cdef class BinaryCore:
     def learn_one(self, x, y, w=1.0):
         """Learn from one labelled event: see `hinged.base.LinearClassifier.learn_one`."""
         cdef Told told
-        if not (self._rule and self._learned_at_once(x, y, w, &told)):
+        if not self._learned_at_once(x, y, w, &told):
             self._learn(x, y, w)
 
     def predict_learn_one(self, x, y, w=1.0):
         """Predict, score, then learn: see `hinged.base.LinearClassifier.predict_learn_one`."""
-        fields = self._learn_at_once(x, y, w) if self._rule else None
-        return outcome_of(Outcome, self._learn(x, y, w) if fields is None else fields)
-
-    def _learn_at_once(self, x, y, w):
-        """Learn an ordinary event and return its outcome, or change nothing and return `None`."""
         cdef Told told
-        if not self._learned_at_once(x, y, w, &told):
-            return None
-        return told.positive, told.score, told.mistake, told.updated, told.loss
+        if self._learned_at_once(x, y, w, &told):
+            return outcome(&told)
+        return outcome_of(Outcome, self._learn(x, y, w))
 
     cdef bint _learned_at_once(self, x, y, w, Told *told) except -1:
-        """Learn an ordinary event, or change nothing and return `False`."""
+        """Learn an ordinary event by a rule that is known, or change nothing: return whether."""
         cdef Event *event
         if not (
-            (PyDict_CheckExact(x) or type(x) is ReadFeatures)
+            (self._rule or is_quadratic(self))
+            and (PyDict_CheckExact(x) or type(x) is ReadFeatures)
             and (y is True or y is False)
             and type(w) is float
         ):

@@ -151,12 +151,6 @@ class BinaryCore:
     def _served_score(self, x: Event) -> float:
         return self._weights.dot(x) + self.intercept
 
-    def _learn_at_once(
-        self, x: Event, y: object, w: float
-    ) -> tuple[bool, float, bool, bool, float] | None:
-        """Learn an ordinary event, or change nothing and return `None`."""
-        return None
-
     def _label_at_once(self, x: Event) -> bool | None:
         """Return the label of an ordinary event, or `None`."""
         return None
