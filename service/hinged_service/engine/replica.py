@@ -135,7 +135,7 @@ class Replica(Custody):
         self.log_bytes, self.log_events = mark.bytes, mark.events
         self._saved = mark
         self.unsaved_since_s: float | None = None
-        self._commanded = loaded.position.order
+        self._commanded: EntryId | None = None
 
     def parked_bytes(self) -> int | None:
         """Return the bytes that it takes at most.
@@ -174,7 +174,7 @@ class Replica(Custody):
             command = self.command_in(entry)
             if command is not None:
                 state.obey(command, entry.position.id)
-                self._commanded = entry.position.order
+                self._note_command(entry)
         self.end(entry, events, results, command, detected)
         return results
 
@@ -254,6 +254,11 @@ class Replica(Custody):
         self.awaited_upgrade = None
         return (command["from"], command["fold"]) == (self._loaded_at, codec.fold_tag())
 
+    def _note_command(self, entry: Entry) -> None:
+        """Note the last command, until a stored snapshot is past it."""
+        if entry.position.order > EntryId.of(self.stored):
+            self._commanded = entry.position.order
+
     def fits(self, spec: ModelSpec) -> bool:
         """Return whether the state of a model of that spec may be this model's."""
         return all(getattr(self._spec, part) == getattr(spec, part) for part in _OF_ONE_KIND)
@@ -284,7 +289,7 @@ class Replica(Custody):
             state.set_on_answer(self.state.on_answer)
             self.state = state
             state.note({"do": "restore"}, entry.position.id)
-        self._commanded = entry.position.order
+        self._note_command(entry)
         self.end(entry, (), (), command, self.state.detected)
 
     def mark_at(self, entry_id: str, ahead: Sequence[Entry]) -> Mark:
@@ -303,6 +308,8 @@ class Replica(Custody):
             self.stored = stored
             self._saved = saved
             self.unsaved_since_s = None
+            if self._commanded is not None and EntryId.of(stored) >= self._commanded:
+                self._commanded = None
         if self._complete and EntryId.of(stored) >= self.position.order:
             self.unsaved_since_s = None
             for vector in self.state.vectors().values():
@@ -335,7 +342,7 @@ class Replica(Custody):
             or (
                 age_s >= _LEAST_S
                 and (
-                    self._commanded > EntryId.of(self.stored)
+                    self._commanded is not None
                     or not self._complete
                     or age_s * size >= settings.snapshot_every_byte_s
                     or (kept.bytes is not None and size >= kept.bytes)
