@@ -11,14 +11,12 @@ from typing import Any
 from river import base
 
 from hinged import frames
-from hinged.accounting import Accounting, Fields, Outcome
+from hinged.accounting import Accounting, Fields, Outcome, outcome_of
 from hinged.events import Label, checked_features
 from hinged.parameters import Parameter, checked_flag
 from hinged.vector import Event, Features
 
 __all__ = ["INTERCEPT", "Contributions", "LinearClassifier"]
-
-outcome_of = tuple.__new__  # what `Outcome._make` does, without a frame of Python
 
 
 class _Name(enum.Enum):
@@ -188,7 +186,8 @@ class LinearClassifier(base.MiniBatchClassifier):
         What was predicted before learning, and what learning did.
 
         """
-        return outcome_of(Outcome, self._learn(x, y, w))
+        told = self._learn(x, y, w)
+        return told if type(told) is Outcome else outcome_of(Outcome, told)
 
     def learn_many(self, X: frames.Frame, y: frames.Series, w: float | frames.Series = 1.0) -> None:
         """Learn the rows of a frame one after the other.

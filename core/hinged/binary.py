@@ -13,8 +13,8 @@ from math import inf, isfinite
 from typing import Any, ClassVar, Self
 
 from hinged import frames, state
-from hinged.accounting import Accounting, Fields, Outcome
-from hinged.base import INTERCEPT, Contributions, LinearClassifier, outcome_of
+from hinged.accounting import Accounting, Fields, Outcome, outcome_of
+from hinged.base import INTERCEPT, Contributions, LinearClassifier
 from hinged.errors import InvalidEvent, InvalidParameter
 from hinged.events import Label, binary_target, checked_features, checked_weight
 from hinged.kernel import BinaryCore, inside, is_compiled, norm_of
@@ -42,7 +42,7 @@ ACCOUNT: dict[str, ScalarType] = {
 }
 
 
-class BinaryLinearClassifier(LinearClassifier, BinaryCore):
+class BinaryLinearClassifier(BinaryCore, LinearClassifier):
     """A binary linear classifier that learns one event at a time.
 
     Validation before any change, the score, the accounting and the weight change
@@ -131,6 +131,8 @@ class BinaryLinearClassifier(LinearClassifier, BinaryCore):
     _update_margin = 0.0
     _on_tie = True
     _serves_raw = True
+    _by_squares = False
+    """Whether the compiled kernel may learn it as the rule that `lifted` has, of squares too."""
 
     def __init__(
         self,
@@ -234,7 +236,7 @@ class BinaryLinearClassifier(LinearClassifier, BinaryCore):
         done = 0
         while (done := done + self._learn_rows(names, rows[done:], labels[done:])) < len(rows):
             x = dict(zip(names, rows[done].tolist(), strict=True))
-            self._learn_in_steps(x, bool(labels[done]), 1.0)
+            self._learn(x, bool(labels[done]), 1.0)
             done += 1
 
     def predict_learn_run(
@@ -271,9 +273,6 @@ class BinaryLinearClassifier(LinearClassifier, BinaryCore):
         return [outcome_of(Outcome, fields) for fields in run]
 
     def _learn(self, x: Event, y: Hashable, w: float) -> Fields:
-        return self._learn_at_once(x, y, w) or self._learn_in_steps(x, y, w)
-
-    def _learn_in_steps(self, x: Event, y: Hashable, w: float) -> Fields:
         target = 1.0 if y is True else -1.0 if y is False else binary_target(y)
         if type(w) is not float or w != 1.0:
             w = self.check_weight(w)

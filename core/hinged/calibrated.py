@@ -133,11 +133,11 @@ class Calibrated(LinearClassifier):
             if w > 0.0:
                 temperature.learn_class(shares, label, float(w))
             return outcome
-        told = learner._learn(x, y, w)  # noqa: SLF001
+        outcome = learner.predict_learn_one(x, y, w)
         if w > 0.0:
-            z = temperature.log_odds(told[1])
+            z = temperature.log_odds(outcome.score)
             temperature.learn(z, y is True or (y is not False and binary_target(y) > 0.0), float(w))
-        return told
+        return outcome
 
     def score_one(self, x: Event) -> float:
         """Return the finite score behind the predicted label: the learner's."""

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
-from hinged.accounting import Fields
 from hinged.binary import BinaryLinearClassifier
 from hinged.events import finite_features
 from hinged.kernel import with_squares
@@ -77,9 +76,6 @@ class Quadratic(LiftedBinary):
 
     def _lift(self, x: Numbers) -> Numbers:
         return with_squares(x)
-
-    def _learn(self, x: Event, y: Hashable, w: float) -> Fields:
-        return self._learn_at_once(x, y, w) or super()._learn(x, y, w)
 
     def predict_one(self, x: Event, **kwargs: object) -> bool:
         """Return the learner's label for the features and their squares."""

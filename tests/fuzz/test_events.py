@@ -24,7 +24,7 @@ from hinged_service.wire.decoding import (
     sent_features,
 )
 from hinged_service.wire.dedup import mark
-from hinged_service.wire.events import Event, is_label
+from hinged_service.wire.events import Event
 from hinged_service.wire.faults import MAX_DETAILS
 from tests.fuzz.budget import tries
 from tests.fuzz.damage import ODD, damaged_bytes, damaged_json, text_of
@@ -56,7 +56,7 @@ def checked(error: ServiceError) -> None:
 
 def finite(event: Any, mixed: bool) -> None:
     """Check that what was taken is within the limits."""
-    if not is_label(event):
+    if not event.is_label:
         assert len(event.x) <= 10_000
         for name, value in event.x.items():
             assert len(name) <= 256
@@ -79,7 +79,7 @@ def is_huge(y: Any) -> bool:
 
 def same_event(event: Any, other: Any) -> bool:
     """Return whether an event is what another JSON reader reads, bit for bit."""
-    x = {} if is_label(event) else event.x
+    x = {} if event.is_label else event.x
     features = other.get("x", {})
     return (
         (type(other["y"]), other["y"]) == (type(event.y), event.y)
@@ -135,7 +135,7 @@ def test_a_body_is_events_or_says_what_is_wrong(body: bytes, mixed: bool) -> Non
     for index, event in enumerate(events):
         if event.id is not None and not is_huge(event.y):  # no model has such a label
             _, late, _, digests = mark(index, event)
-            assert late == is_label(event)
+            assert late == event.is_label
             assert len(digests) >= 28 or late
 
 

@@ -235,14 +235,11 @@ def _sha1(value: object) -> str:
 
 
 def _caller(events: Sequence[Event]) -> Caller:
-    return Caller(
-        len(events),
-        [
-            (index, 0, str(one["id"]), _sha1(one["x"])[:14] + _sha1(one["y"])[:14])
-            for index, one in enumerate(events)
-            if one.get("id") is not None
-        ],
-    )
+    marks: list[int | str] = []
+    for index, one in enumerate(events):
+        if one.get("id") is not None:
+            marks += (index, 0, str(one["id"]), _sha1(one["x"])[:14] + _sha1(one["y"])[:14])
+    return Caller(len(events), marks or None)
 
 
 @contextlib.asynccontextmanager

@@ -221,27 +221,39 @@ cdef class BinaryCore:
     cdef inline bint _is_pocketed(self, RuleState *state) noexcept:
         return state.clock + state.events - state.last_update <= state.record
 
-    def _learn_at_once(self, x, y, w):
-        """Learn an ordinary event and return its outcome, or change nothing and return `None`."""
-        cdef Event *event
+    def learn_one(self, x, y, w=1.0):
+        """Learn from one labelled event: see `hinged.base.LinearClassifier.learn_one`."""
         cdef Result result
+        if not self._learned_at_once(x, y, w, &result):
+            self._learn(x, y, w)
+
+    def predict_learn_one(self, x, y, w=1.0):
+        """Predict, score, then learn: see `hinged.base.LinearClassifier.predict_learn_one`."""
+        cdef Result result
+        if not self._learned_at_once(x, y, w, &result):
+            return outcome_of(Outcome, self._learn(x, y, w))
+        return outcome_of(
+            Outcome, (result.positive, result.score, result.mistake, result.updated, result.loss)
+        )
+
+    cdef bint _learned_at_once(self, x, y, w, Result *result) except -1:
+        """Learn an ordinary event by a rule that is known, or change nothing: return whether."""
+        cdef Event *event
         if not (
             (PyDict_CheckExact(x) or type(x) is ReadFeatures)
             and (y is True or y is False)
             and type(w) is float
             and self._goes_at_once()
         ):
-            return None
+            return False
         try:
             event = gathered(x)
         except TypeError:
-            return None
+            return False
         try:
-            if not learn_at_once(self, event, x, 1.0 if y is True else -1.0, w, &result):
-                return None
+            return learn_at_once(self, event, x, 1.0 if y is True else -1.0, w, result)
         finally:
             released(event)
-        return result.positive, result.score, result.mistake, result.updated, result.loss
 
     def _learn_rows(self, list names, const double[:, :] rows, const uint8_t[::1] labels):
         """Learn rows, the first of these, as long as they are ordinary; return how many."""
@@ -745,6 +757,7 @@ cdef inline double saturated(double value) noexcept:
 
 
 cdef double LARGEST = pure.LARGEST
+cdef object Outcome = pure.Outcome, outcome_of = pure.outcome_of
 cdef double MOST_EXACT = 2.0 ** 52
 cdef enum:
     BLOCK = 16  # rows

@@ -13,10 +13,11 @@ from hinged_service.engine.live_model import AppendResult, LiveModel, checked
 from hinged_service.engine.refusals import refused_prediction
 from hinged_service.errors import Detail, ModelGone, ServiceError
 from hinged_service.model.predictor import Label
-from hinged_service.server.fast_path import Headers, Reply
+from hinged_service.server.fast_path import NO_HEADERS, Headers, Reply
 from hinged_service.store.pending_predictions import KeepRefusal
 from hinged_service.telemetry import request_context
 from hinged_service.wire import responses
+from hinged_service.wire.position import position_text
 
 __all__ = ["Kept", "Learned", "learned_answers", "unindexed"]
 
@@ -27,15 +28,27 @@ _encode = msgspec.json.Encoder().encode
 
 
 class _Later(Generic[Part]):
-    """An `Answer` that a reply waits for; `part` is what it is made with."""
+    """An `Answer` that a reply waits for.
 
-    __slots__ = ("_done", "_live_model", "_part", "_reply")
+    Parameters
+    ----------
+    part
+        What a good answer is made with.
+    headers
+        Its further headers.
+
+    """
+
+    __slots__ = ("_done", "_headers", "_live_model", "_part", "_reply")
     path: str
 
-    def __init__(self, reply: Reply, live_model: LiveModel, part: Part) -> None:
+    def __init__(
+        self, reply: Reply, live_model: LiveModel, part: Part, headers: Headers = NO_HEADERS
+    ) -> None:
         self._reply = reply
         self._live_model = live_model
         self._part = part
+        self._headers = headers
         self._done = False
 
     def done(self) -> bool:
@@ -67,14 +80,8 @@ class _Later(Generic[Part]):
 class Learned(_Later[LabelOf]):
     """The answer of a learn call, made with what tells the label of an outcome."""
 
-    __slots__ = ("_headers",)
+    __slots__ = ()
     path = "/v1/models/{model}/learn"
-
-    def __init__(
-        self, reply: Reply, live_model: LiveModel, label: LabelOf, headers: Headers
-    ) -> None:
-        super().__init__(reply, live_model, label)
-        self._headers = headers
 
     def set_result(self, result: AppendResult, /) -> None:
         """Send the outcome of the event."""
@@ -103,14 +110,14 @@ class Kept(_Later[bytes]):
         """Send the prediction if it is kept."""
         self._done = True
         if result is None:
-            self._reply.send(self._part)
+            self._reply.send(self._part, self._headers)
         else:
             self.set_exception(refused_prediction(0, result[1]))
 
 
 def learned_answers(label: LabelOf, learned: AppendResult) -> list[Any]:
     """Return what to tell of each event that was appended; `label` is as in `Learned`."""
-    at = str(learned.position)
+    at = position_text(learned.position)
     answers: list[responses.Learned | responses.Duplicate | responses.Early] = []
     for o in learned.outcomes:
         if isinstance(o, Outcome):

@@ -335,7 +335,8 @@ class GroupCommit:
 
     def _count_duplicates(self, batch: Batch, reply: Appended) -> None:
         """Count the events that are in the log already: skipped, but neither early nor refused."""
-        refused = sum(batch.callers[caller].count for caller in reply.refused)
+        counts = batch.counts
+        refused = sum(counts[caller] for caller in reply.refused)
         if count := len(reply.skip) - len(reply.early) - refused:
             self._observer.of_model(self._follower.name, "duplicates", count)
 

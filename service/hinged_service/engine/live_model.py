@@ -50,7 +50,7 @@ from hinged_service.store.snapshot_reader import Opened
 from hinged_service.tasks import Answer
 from hinged_service.wire.codec import DamagedState
 from hinged_service.wire.events import Event, Json, Question
-from hinged_service.wire.position import Position
+from hinged_service.wire.position import Position, position_text
 from hinged_service.wire.proba import USUAL
 from hinged_service.wire.progress import OnProgress, no_progress
 
@@ -411,9 +411,7 @@ class LiveModel:
                 items.append(predict(question.x, most))
             except hinged.InvalidEvent as error:
                 faults.append((i, Rejection(error.field, error.reason)))
-        return Predictions(
-            items, replica.position_text or replica.write_position(), stale_s, faults
-        )
+        return Predictions(items, position_text(replica.position), stale_s, faults)
 
     async def learn(self, events: list[Event], payload: Json) -> AppendResult:
         """Append the events to the log, all of them or none, and return what they did.

@@ -84,8 +84,6 @@ class Replica(Custody):
         The model's state, as in `Custody`.
     position
         The last entry applied.
-    position_text
-        The position as text; empty until `write_position` wrote it.
     base
         The entry id since which the set of changed names is complete.
     stored
@@ -110,8 +108,8 @@ class Replica(Custody):
 
     __slots__ = (
         *("_commanded", "_complete", "_loaded_at", "_marks", "_saved", "_spec"),
-        *("awaited_upgrade", "base", "log_bytes", "log_events", "position", "position_text"),
-        *("stored", "takes_gathered", "uid", "unsaved_since_s", "watchers"),
+        *("awaited_upgrade", "base", "log_bytes", "log_events", "position", "stored"),
+        *("takes_gathered", "uid", "unsaved_since_s", "watchers"),
     )
 
     def __init__(self, uid: str, spec: ModelSpec, loaded: Loaded, complete: bool = True) -> None:
@@ -125,7 +123,6 @@ class Replica(Custody):
             self._marks = LogMarks(loaded.state.marks)
         self.state.learner.track()
         self.position = loaded.position
-        self.position_text = ""
         self.stored = loaded.position.id
         self.base = loaded.position.id
         self._loaded_at = loaded.position.id
@@ -138,7 +135,7 @@ class Replica(Custody):
         self.log_bytes, self.log_events = mark.bytes, mark.events
         self._saved = mark
         self.unsaved_since_s: float | None = None
-        self._commanded = loaded.position.order
+        self._commanded: EntryId | None = None
 
     def parked_bytes(self) -> int | None:
         """Return the bytes that it takes at most.
@@ -157,11 +154,6 @@ class Replica(Custody):
         marks = len(self._marks.all) * _MARK_BYTES
         size = _PARTS_BYTES + vectors + state.history.bytes + marks
         return size if size <= _FEW_BYTES else None
-
-    def write_position(self) -> str:
-        """Return the position as text, written once for all that ask at it."""
-        self.position_text = str(self.position)
-        return self.position_text
 
     def fold_entry(
         self, entry: Entry, events: Sequence[Event | None] | None = None
@@ -182,7 +174,7 @@ class Replica(Custody):
             command = self.command_in(entry)
             if command is not None:
                 state.obey(command, entry.position.id)
-                self._commanded = entry.position.order
+                self._note_command(entry)
         self.end(entry, events, results, command, detected)
         return results
 
@@ -231,7 +223,7 @@ class Replica(Custody):
             state.replaced = False
             state.learner.track()
             self.base = entry.position.id
-        self.position, self.position_text = entry.position, ""
+        self.position = entry.position
         self.log_bytes, self.log_events = entry.bytes_so_far, entry.events_so_far
         if self.watchers:
             new = state.detected - detected
@@ -261,6 +253,11 @@ class Replica(Custody):
             return entry.position.order < EntryId.of(awaited.id)
         self.awaited_upgrade = None
         return (command["from"], command["fold"]) == (self._loaded_at, codec.fold_tag())
+
+    def _note_command(self, entry: Entry) -> None:
+        """Note the last command, until a stored snapshot is past it."""
+        if entry.position.order > EntryId.of(self.stored):
+            self._commanded = entry.position.order
 
     def fits(self, spec: ModelSpec) -> bool:
         """Return whether the state of a model of that spec may be this model's."""
@@ -292,7 +289,7 @@ class Replica(Custody):
             state.set_on_answer(self.state.on_answer)
             self.state = state
             state.note({"do": "restore"}, entry.position.id)
-        self._commanded = entry.position.order
+        self._note_command(entry)
         self.end(entry, (), (), command, self.state.detected)
 
     def mark_at(self, entry_id: str, ahead: Sequence[Entry]) -> Mark:
@@ -311,6 +308,8 @@ class Replica(Custody):
             self.stored = stored
             self._saved = saved
             self.unsaved_since_s = None
+            if self._commanded is not None and EntryId.of(stored) >= self._commanded:
+                self._commanded = None
         if self._complete and EntryId.of(stored) >= self.position.order:
             self.unsaved_since_s = None
             for vector in self.state.vectors().values():
@@ -343,7 +342,7 @@ class Replica(Custody):
             or (
                 age_s >= _LEAST_S
                 and (
-                    self._commanded > EntryId.of(self.stored)
+                    self._commanded is not None
                     or not self._complete
                     or age_s * size >= settings.snapshot_every_byte_s
                     or (kept.bytes is not None and size >= kept.bytes)

@@ -14,7 +14,7 @@ from hinged_service.engine.refusals import refused_by_log
 from hinged_service.errors import Busy, ServiceError
 from hinged_service.model.results import Result
 from hinged_service.settings import Settings
-from hinged_service.store.log_types import Appended, Batch, Caller, Span, independent_events
+from hinged_service.store.log_types import Appended, Batch, Caller, Span
 from hinged_service.tasks import Answer
 from hinged_service.telemetry.observer import Observer
 from hinged_service.wire.dedup import mark
@@ -85,7 +85,7 @@ class PendingWrite(msgspec.Struct):
     payload
         Their JSON, joined by commas.
     marks
-        What the script has to know of ids.
+        What the script has to know of ids, as in `Caller`.
     deadline_s
         End of the caller's patience, on the loop's clock.
     each
@@ -97,7 +97,7 @@ class PendingWrite(msgspec.Struct):
 
     events: list[Event]
     payload: Json
-    marks: list[tuple[int, int, str, str]]
+    marks: list[int | str]
     deadline_s: float
     answer: Answer[Any]
     each: bool = False
@@ -153,12 +153,12 @@ class WriteQueue:
         ):
             self._observer.queue_refused()
             raise Busy("The model's queue is full; nothing was taken. Try again.", retry_after_s=1)
-        marks = []
+        marks: list[int | str] = []
         for i, event in enumerate(events):
             if event.id is not None:
-                marks.append(mark(i, event))
-        if marks and not self._delayed.in_use:
-            self._delayed.in_use = any(kind for _, kind, _, _ in marks)
+                marks += mark(i, event)
+                if event.is_label:
+                    self._delayed.in_use = True
         deadline_s = self._loop.time() + self._timeout_s
         self.waiting.append(PendingWrite(events, payload, marks, deadline_s, answer, each, span))
         self.events += count
@@ -198,19 +198,17 @@ def batch_of(producer: str, sequence: int, taken: Sequence[PendingWrite]) -> Bat
     alone = 0
     for waiting in taken:
         parts += (waiting.payload, b",")
-        count = len(waiting.events)
-        if count == 1 and not waiting.marks:
+        count, marks = len(waiting.events), waiting.marks
+        if count == 1 and not marks:
             alone += 1
             continue
         if alone:
-            callers += independent_events(alone, ())
+            callers.append(Caller(alone, by_event=True))
             alone = 0
-        if not waiting.each:
-            callers.append(Caller(count, waiting.marks))
-        elif count:
-            callers += independent_events(count, waiting.marks)
+        if count or not waiting.each:
+            callers.append(Caller(count, marks or None, waiting.each))
     if alone:
-        callers += independent_events(alone, ())
+        callers.append(Caller(alone, by_event=True))
     parts[-1] = b"]"
     return Batch(producer, sequence, b"".join(parts), callers, taken[0].span)
 

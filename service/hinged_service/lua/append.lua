@@ -10,12 +10,12 @@
 --      4 position id, 5 position chain: where the caller's replica stands
 --      6 payload: JSON array of events, as accepted
 --      7 sha1 of the payload
---      8 callers (msgpack): per caller [number of events, marks]; marks is a flat list of
---        (index in the caller's events, kind, event id, digest), or absent. Kind 0: an event;
+--      8 callers (msgpack): per caller [number of events, marks, false]; marks is a flat list of
+--        (index in the caller's events, kind, event id, digest), or nil. Kind 0: an event;
 --        digest: 14 hex digits of its features, 14 of its label. Kind 1: the label of a waiting
 --        prediction; digest: 14 hex digits, then its JSON. Behind a label's digits may stand 14
---        more: of the same label written otherwise, 1 for true. [n, marks or false, true] stands
---        for n callers of one event each
+--        more: of the same label written otherwise, 1 for true. [n, marks, true] stands for n
+--        callers of one event each
 --      9 byte limit of the entries in the reply
 --      10 whether the ring's keys are there: 1 or 0
 --      11 fold tag of the caller

@@ -11,7 +11,7 @@ from hinged.vector import VALUE_BYTES
 from hinged_service.model.spec import ModelSpec
 from hinged_service.pipelines import Pipeline
 from hinged_service.river_support.learners import Features, Label, Learner, RiverMulticlass
-from hinged_service.wire.events import Event, Value, is_label
+from hinged_service.wire.events import Event, Value
 from hinged_service.wire.faults import MAX_NAME
 
 __all__ = ["ByteBudget"]
@@ -98,14 +98,14 @@ class ByteBudget:
             ),
         )
         if not (self._multiclass or self._pipeline):
-            features = (event.x for event in events if not is_label(event))
+            features = (event.x for event in events if not event.is_label)
             names = dict.fromkeys(itertools.chain.from_iterable(features), 0.0)
             if learner.growth_bytes(names, True) <= free:
                 return
         taken: dict[object, set[str]] = {}
         for i, event in enumerate(events):
             y = target(event.y)
-            if y is None or i in faulty or is_label(event) or event.w == 0.0:
+            if y is None or i in faulty or event.is_label or event.w == 0.0:
                 continue
             x = transformed(event.x)
             before = taken.setdefault(y if by_class else None, set())

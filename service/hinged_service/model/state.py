@@ -27,7 +27,7 @@ from hinged_service.model.spec import ModelSpec
 from hinged_service.model.start import Exclusion
 from hinged_service.pipelines import Pipeline
 from hinged_service.river_support.learners import Features, Label, Learner
-from hinged_service.wire.events import Event, MixedEvent, Value, is_label, not_a_number
+from hinged_service.wire.events import Event, MixedEvent, Value, not_a_number
 from hinged_service.wire.faults import MAX_FEATURES
 from hinged_service.wire.position import EntryId
 from hinged_service.wire.proba import USUAL
@@ -531,13 +531,13 @@ class ModelState:
             if event.w != 1.0 or closely:
                 try:
                     self.learner.check_weight(event.w if y is None else self._weighed(y, event.w))
-                    if closely and not is_label(event):
+                    if closely and not event.is_label:
                         x = self.made_of(event.x)
                         self.answers.predict(x)
                         need += budget.most_bytes(x)
                 except hinged.InvalidEvent as error:
                     found.append((i, Rejection(error.field, error.reason)))
-            if not (closely or is_label(event)):
+            if not (closely or event.is_label):
                 need += len(event.x) * each if each else budget.most_bytes(event.x)
         if self._may_be_wide and not closely:
             found += self._too_wide(events)
@@ -554,7 +554,7 @@ class ModelState:
     def _too_wide(self, events: Iterable[Event]) -> Iterator[tuple[int, Rejection]]:
         """Yield the events of too many features."""
         for i, event in enumerate(events):
-            if not is_label(event):
+            if not event.is_label:
                 try:
                     self.made_of(event.x)
                 except hinged.InvalidEvent as error:
@@ -611,7 +611,7 @@ class ModelState:
 
 def _unfit(event: Event, numbers: bool) -> Rejection | None:
     """Return why an event that is not plain numbers cannot be taken."""
-    if is_label(event):
+    if event.is_label:
         return Rejection("x", "is missing")
     fault = not_a_number(event.x) if numbers else None
     return None if fault is None else Rejection(*fault)

@@ -63,12 +63,13 @@ class EventLog:
 
     """
 
-    __slots__ = ("_append_keys", "_connection", "_on", "_uid", "ahead")
+    __slots__ = ("_append_keys", "_connection", "_fold_tag", "_on", "_uid", "ahead")
 
     def __init__(self, connection: Connection, keys: ModelKeys) -> None:
         self._connection = connection
         self.ahead: tuple[Position, CaughtUp] | None = None
         self._uid = keys.uid
+        self._fold_tag = codec.fold_tag()
         self._on = keys.on
         self._append_keys: list[str] = []
 
@@ -99,7 +100,6 @@ class EventLog:
         on = self._on
         if not self._append_keys:  # most of many models are never appended to here
             self._append_keys = [*on.followed, on.producers, *on.seen, on.offsets, on.dead]
-        callers = [caller.packed() for caller in batch.callers if caller.independent_events >= 0]
         span = batch.span
         keys = [
             *self._append_keys,
@@ -114,10 +114,10 @@ class EventLog:
             position.chain,
             batch.payload,
             hashlib.sha1(batch.payload, usedforsecurity=False).hexdigest(),
-            _PACK.encode(callers),
+            _PACK.encode(batch.callers),
             reply_bytes,
             int(ring),
-            codec.fold_tag(),
+            self._fold_tag,
             *(() if span is None else (*span[:3], _PACK.encode(span[3:7]))),
             *(() if span is None or not span.note else (span.note,)),
         )
@@ -139,7 +139,7 @@ class EventLog:
         if reply[4]:
             refused = {a: (b, Refusal(c)) for a, b, c in zip(*[iter(reply[4])] * 3, strict=True)}
         if kind == "replay":
-            appended = len(skip) < sum(caller.count for caller in batch.callers)
+            appended = len(skip) < sum(caller.events for caller in batch.callers)
             return Appended("replay", own, skip, refused, appended)
         return Appended(
             "ok",
@@ -185,7 +185,7 @@ class EventLog:
             payload,
             hashlib.sha1(payload, usedforsecurity=False).hexdigest(),
             checkpoint or "",
-            codec.fold_tag(),
+            self._fold_tag,
         )
         kind = reply[0].decode()
         if kind == "other":
@@ -202,7 +202,7 @@ class EventLog:
         ahead, self.ahead = self.ahead, None
         if ahead is not None and ahead[0] == position:
             return ahead[1]
-        args = self._uid, position.id, position.chain, reply_bytes, codec.fold_tag()
+        args = self._uid, position.id, position.chain, reply_bytes, self._fold_tag
         if self._connection.notes:
             reply, seen = await self._connection.share(_CATCH_UP, self._on.followed, *args)
         else:

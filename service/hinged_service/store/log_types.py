@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from itertools import chain
 from types import MappingProxyType
 from typing import Final, Literal, NamedTuple
 
@@ -24,7 +23,6 @@ __all__ = [
     "Letter",
     "Refusal",
     "Span",
-    "independent_events",
 ]
 
 INBOX: Final = "inbox"
@@ -74,44 +72,28 @@ class Refusal(IntEnum):
     DAMAGED = 4
 
 
-@dataclass(slots=True)
-class Caller:
-    """One caller's share of a batch: taken whole or refused whole.
+class Caller(NamedTuple):
+    """Callers of a batch, in the form that the script takes: one, or some of one event each.
+
+    A caller is taken whole or refused whole; the script numbers them.
 
     Attributes
     ----------
-    count
-        Its number of events.
+    events
+        The number of events.
     marks
-        For events with an id: index within the caller's events, kind, event id,
-        digest of the content, as `hinged_service.wire.dedup.mark` gives them.
-    independent_events
-        If above 0, this object stands for that many independent callers of one event each; its
-        marks cover all of them, indexed from 0.
+        For events with an id, one after the other: index within these events, kind, event id,
+        digest of the content, as `hinged_service.wire.dedup.mark` gives them; `None` if none
+        has an id.
+    by_event
+        Whether each event is a caller of its own. All go to the script as one: with ids, packing
+        500 took 2 µs an event and the script 3.
 
     """
 
-    count: int
-    marks: Sequence[tuple[int, int, str, str]] = ()
-    independent_events: int = 0
-
-    def packed(self) -> tuple[object, ...]:
-        """Return the form that the script takes."""
-        marks = list(chain.from_iterable(self.marks))
-        if self.independent_events:
-            return self.independent_events, marks or False, True
-        return (self.count, marks) if marks else (self.count,)
-
-
-_NEXT = Caller(1, independent_events=-1)
-
-
-def independent_events(count: int, marks: Sequence[tuple[int, int, str, str]]) -> list[Caller]:
-    """Return `count` callers of one event each.
-
-    They go to the script as one: with ids, packing 500 took 2 µs an event and the script 3.
-    """
-    return [Caller(1, marks, count), *[_NEXT] * (count - 1)]
+    events: int
+    marks: Sequence[int | str] | None = None
+    by_event: bool = False
 
 
 class Letter(NamedTuple):
@@ -167,7 +149,7 @@ class Batch(NamedTuple):
     payload
         JSON array of all callers' events.
     callers
-        Their shares.
+        Whose events these are, in order.
     span
         Its part of an outside source; then it is taken if the source stands at its start,
         under any name.
@@ -179,6 +161,14 @@ class Batch(NamedTuple):
     payload: bytes
     callers: Sequence[Caller]
     span: Span | None = None
+
+    @property
+    def counts(self) -> list[int]:
+        """The number of events of each caller, by its number."""
+        counts: list[int] = []
+        for one in self.callers:
+            counts += [1] * one.events if one.by_event else [one.events]
+        return counts
 
 
 class Appended(NamedTuple):

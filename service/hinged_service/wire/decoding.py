@@ -27,7 +27,6 @@ from hinged_service.wire.events import (
     MixedEvent,
     MixedQuestion,
     Question,
-    is_label,
     not_a_number,
 )
 from hinged_service.wire.faults import DECODE_ERRORS, name_faults, unexplained
@@ -197,10 +196,10 @@ def _object(fields: Mapping[str, Any]) -> bytes:
 
 def _are_late(events: list[LateEvent], mixed: bool) -> bool:
     """Return whether all events are whole, or labels of predictions, at least one of these."""
-    labels = [event for event in events if is_label(event)]
+    labels = [event for event in events if event.is_label]
     if not labels or any(event.id is None for event in labels):
         return False
-    whole: list[Any] = [event.x for event in events if not is_label(event)]
+    whole: list[Any] = [event.x for event in events if not event.is_label]
     return mixed or all(not_a_number(x) is None for x in whole)
 
 
@@ -255,7 +254,7 @@ def completed(events: Sequence[Event | None], joined: Mapping[int, Joined]) -> l
     """Return the events of an entry, labels with the features of their predictions or `None`."""
     whole: list[Event | None] = []
     for index, event in enumerate(events):
-        if event is not None and is_label(event):
+        if event is not None and event.is_label:
             found = joined.get(index)
             x: Any = None if found is None else found.x
             whole.append(None if x is None else MixedEvent(x, event.y, event.w, event.id))

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from hinged.kernel import packed_features
-from hinged_service.wire.events import Event, is_label
+from hinged_service.wire.events import Event
 
 __all__ = ["features_digest", "label_digest", "mark"]
 
@@ -35,7 +35,7 @@ def mark(index: int, event: Event) -> tuple[int, int, str, str]:
     """
     name = event.id or ""
     label = _label_digests(event.y, event.w)
-    if is_label(event):
+    if event.is_label:
         parts = {"id": name, "y": event.y} | ({} if event.w == 1.0 else {"w": event.w})
         return index, 1, name, label + msgspec.json.encode(parts).decode()
     return index, 0, name, features_digest(event.x) + label

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -26,7 +26,6 @@ __all__ = [
     "MixedQuestion",
     "Question",
     "Value",
-    "is_label",
     "not_a_number",
 ]
 
@@ -77,8 +76,12 @@ class Event(msgspec.Struct, forbid_unknown_fields=True, gc=False):
         Sample weight, finite, at least 0.
     id
         The event's own name; with it the event counts once.
+    is_label
+        Whether it is nothing but the label of an earlier prediction.
 
     """
+
+    is_label: ClassVar[bool] = False
 
     x: Features
     y: Annotated[bool | int | float | str, Meta(description="The label.", examples=[True])]
@@ -113,6 +116,11 @@ class LateEvent(Event, kw_only=True, gc=False):
 
     x: MixedFeatures | UnsetType = UNSET  # type: ignore[assignment]
 
+    @property
+    def is_label(self) -> bool:  # type: ignore[override]
+        """Whether it has no features."""
+        return self.x is UNSET
+
 
 class Joined(msgspec.Struct, gc=False):
     """A prediction that got its label, as an entry of the log has it.
@@ -140,12 +148,6 @@ class MixedQuestion(Question, gc=False):
     """A `Question` with features that are not all numbers, or missing (`None`)."""
 
     x: MixedFeatures  # type: ignore[assignment]
-
-
-def is_label(event: Event) -> bool:
-    """Return whether an event is nothing but the label of an earlier prediction."""
-    x: Any = event.x
-    return x is UNSET
 
 
 def not_a_number(x: Mapping[str, Any]) -> tuple[str, str] | None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import NamedTuple
 
-__all__ = ["POSITION_PATTERN", "EntryId", "Mark", "Position", "UpgradePoint"]
+__all__ = ["POSITION_PATTERN", "EntryId", "Mark", "Position", "UpgradePoint", "position_text"]
 
 POSITION_PATTERN = r"^[0-9]{1,20}-[0-9]{1,20}\.[0-9a-f]{40}$"
 """The form of every position."""
@@ -75,7 +76,7 @@ class Position(NamedTuple):
         return EntryId.of(self.id)
 
     def __str__(self) -> str:
-        return ".".join(self)
+        return position_text(self)
 
     @classmethod
     def parse(cls, text: str) -> Position:
@@ -95,6 +96,10 @@ class Position(NamedTuple):
         if not _CHAIN.fullmatch(chain):
             raise ValueError("not a position of this service")
         return cls(entry_id, chain)
+
+
+position_text: Callable[[Position], str] = ".".join
+"""Return the text of a position, without a frame of Python: every answer has one."""
 
 
 class Mark(NamedTuple):

@@ -73,6 +73,8 @@ from hinged.kernel.pure.rules import (
     TOTALS,
     Accounting,
     BinaryCore,
+    Outcome,
+    outcome_of,
     revived_accounting,
 )
 from hinged.kernel.pure.scales import (
@@ -140,6 +142,7 @@ __all__ = [
     "ClassRule",
     "ClassWeights",
     "Mixing",
+    "Outcome",
     "Record",
     "Scaling",
     "Storage",
@@ -176,6 +179,7 @@ __all__ = [
     "mixed",
     "next_bet",
     "norm_of",
+    "outcome_of",
     "packed_features",
     "penalised",
     "pool_event",

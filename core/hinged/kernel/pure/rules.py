@@ -5,9 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, NamedTuple
 
 from hinged.arithmetic import length
 from hinged.kernel.pure.storage import Event, Storage
+
+if TYPE_CHECKING:
+    from hinged.events import Label
 
 __all__ = [
     "CORE",
@@ -16,6 +20,8 @@ __all__ = [
     "TOTALS",
     "Accounting",
     "BinaryCore",
+    "Outcome",
+    "outcome_of",
     "revived_accounting",
 ]
 
@@ -28,6 +34,38 @@ CORE = (
     *("log_shrink", "pull", "_l1", "_l2", "_C", "_r", "_phi"),
 )
 """The attributes of a binary learner that the compiled version has in C, whatever its rule."""
+
+
+class Outcome(NamedTuple):
+    """Outcome of one event: predicted and scored first, learned after.
+
+    Parameters
+    ----------
+    y_pred
+        The label predicted before learning; `None` from a multiclass learner
+        that knows no class yet.
+    score
+        The score that decided `y_pred`, before learning; always finite. Binary:
+        `w . x + b`. Multiclass: the score of the predicted class, 0 without one.
+    mistake
+        Whether `y_pred` differs from the label. An event of weight 0, or without a
+        prediction, is never one: it counts in no accuracy.
+    updated
+        Whether the weights moved. Ties move them without being a mistake.
+    hinge_loss
+        `max(0, 1 - margin)` of the weights that learn, before learning; 0 for an
+        event of weight 0.
+
+    """
+
+    y_pred: Label | None
+    score: float
+    mistake: bool
+    updated: bool
+    hinge_loss: float
+
+
+outcome_of = tuple.__new__  # what `Outcome._make` does, without a frame of Python
 
 
 @dataclass(slots=True)
@@ -98,7 +136,8 @@ class BinaryCore:
 
     There it learns an ordinary event of a rule that it knows in one call, with the bits of
     the rule's own methods: finite numbers, no overflow in sight, room for all names. It
-    refuses any other event before anything has changed.
+    refuses any other event before anything has changed. Its `learn_one` and `predict_learn_one`
+    try that before the rule's own `_learn`.
     """
 
     _rule = 0
@@ -111,12 +150,6 @@ class BinaryCore:
 
     def _served_score(self, x: Event) -> float:
         return self._weights.dot(x) + self.intercept
-
-    def _learn_at_once(
-        self, x: Event, y: object, w: float
-    ) -> tuple[bool, float, bool, bool, float] | None:
-        """Learn an ordinary event, or change nothing and return `None`."""
-        return None
 
     def _label_at_once(self, x: Event) -> bool | None:
         """Return the label of an ordinary event, or `None`."""

@@ -73,7 +73,7 @@ class Cluster:
         """
         seen = Seen(Pulse(asyncio.get_running_loop().time()))
         return await self._at_owner(
-            key, command, lambda pool: pool.share(key, command, changes), lambda a: (a, seen)
+            key, command, lambda pool: pool.shared.ask(key, command, changes), lambda a: (a, seen)
         )
 
     async def _at_owner(
@@ -97,7 +97,7 @@ class Cluster:
                     raise
                 asking = type(error) is exceptions.AskError
                 if isinstance(error, exceptions.AskError):
-                    self._pool(place).doubt()
+                    self._pool(place).shared.doubt()
                     place = (error.host or place[0], error.port)
                     if not asking:
                         self._owners[slot] = place
@@ -221,7 +221,7 @@ class Cluster:
                 owners = _owners(ranges, place)
                 if owners != self._owners:
                     for pool in self._pools.values():
-                        pool.doubt()
+                        pool.shared.doubt()
                 self._owners = owners
                 await self._forget_others()
                 return None

@@ -12,7 +12,12 @@ import hiredis
 from redis import exceptions
 from redis.asyncio.connection import AbstractConnection
 
-from hinged_service.store.transport.shared_connection import Command, Seen, SharedConnection, Word
+from hinged_service.store.transport.shared_connection import (
+    Command,
+    SharedConnection,
+    SharedLink,
+    Word,
+)
 
 __all__ = ["REFUSED", "NoPrimary", "Pool", "mendable", "refused"]
 
@@ -53,19 +58,28 @@ def mendable(error: BaseException) -> str:
 
 
 class Pool:
-    """At most `most` connections to one server, as `opened` makes them; further commands wait.
+    """A bounded number of connections to one server; further commands wait.
 
     Callers bound the time for that and for the answer, by a cancellation. A connection whose
     answer was not read is cut, so that no other caller gets it. redis-py's own pool costs as
     much as the whole exchange with Redis, and its clients repeat a command whose answer they
     missed.
 
-    One more connection is shared by commands, as `shared` makes it.
+    Parameters
+    ----------
+    opened
+        Makes a connection.
+    most
+        The most of them.
+    shared
+        Makes the connection that callers share, beside these.
 
     Attributes
     ----------
     closed
         True once no connection is opened any more.
+    shared
+        The connection that callers share.
 
     """
 
@@ -76,10 +90,8 @@ class Pool:
         shared: Callable[[], Awaitable[SharedConnection]],
     ) -> None:
         self._opened = opened
-        self._make_shared = shared
-        self._shared: SharedConnection | None = None
-        self._one_opens = asyncio.Lock()
-        self._cuts = 0
+        self._shared_opened = shared
+        self.shared = SharedLink(self._new_shared)
         self.closed = False
         self._slots = asyncio.Semaphore(most)
         self._idle: list[AbstractConnection] = []
@@ -88,12 +100,7 @@ class Pool:
     @property
     def busy(self) -> bool:
         """True while one of its connections is in use."""
-        return (
-            bool(self._used)
-            or self._slots.locked()
-            or self._one_opens.locked()
-            or (self._shared is not None and self._shared.busy)
-        )
+        return bool(self._used) or self._slots.locked() or self.shared.busy
 
     async def ask(self, *command: Word) -> Any:
         """Send a command and return its answer; an error reply is raised as redis-py does."""
@@ -105,22 +112,10 @@ class Pool:
                 return await connection.read_response()
             except _NOT_PRIMARY:
                 await self._drop(connection, *self._idle)
-                if self._shared is not None:
-                    self._shared.cut()
+                self.shared.cut()
                 raise
             finally:
                 self._give_back(connection)
-
-    def share(self, key: str, command: Command, changes: bool) -> Awaitable[tuple[Any, Seen]]:
-        """Send a command over the connection that all share, as `SharedConnection.ask` does."""
-        if self._shared is not None and self._shared.open:
-            return self._shared.ask(key, command, changes)
-        return self._share_anew(key, command, changes)
-
-    def doubt(self) -> None:
-        """Let all that was read over the shared connection count as changed."""
-        if self._shared is not None:
-            self._shared.doubt()
 
     async def ask_each(self, commands: Sequence[Command]) -> list[Any]:
         """Send commands together over one connection; an error reply stands in its place."""
@@ -150,22 +145,13 @@ class Pool:
         """Close every connection, also those in use; what is asked later opens new ones."""
         cut = [one.disconnect() for one in (*self._idle, *self._used)]
         self._idle.clear()
-        self._cuts += 1
-        if self._shared is not None:
-            self._shared.cut()
-            await asyncio.sleep(0)  # for the loop to close it
-        await asyncio.gather(*cut, return_exceptions=True)  # some may hang
+        self.shared.cut()
+        closed = asyncio.sleep(0)  # for the loop to close that one, too
+        await asyncio.gather(closed, *cut, return_exceptions=True)  # some may hang
 
-    async def _share_anew(self, key: str, command: Command, changes: bool) -> tuple[Any, Seen]:
-        async with self._one_opens:
-            if self._shared is None or not self._shared.open:
-                self._check_open()
-                cuts, shared = self._cuts, await self._make_shared()
-                if self._cuts != cuts:  # meanwhile: it may be of a server that is left
-                    shared.cut()
-                    raise exceptions.ConnectionError(_CLOSED)
-                self._shared = shared
-        return await self._shared.ask(key, command, changes)
+    async def _new_shared(self) -> SharedConnection:
+        self._check_open()
+        return await self._shared_opened()
 
     async def _usable(self) -> AbstractConnection:
         """Lend a connection; one that was cut while it was idle is dropped."""

@@ -77,7 +77,7 @@ class Sentinels:
         """Send a command over the connection that all share, as `SharedConnection.ask` does."""
         if time.monotonic() >= self._look_at_s:
             self._look()
-        return self._primary.share(key, command, changes)
+        return self._primary.shared.ask(key, command, changes)
 
     async def ask_each(self, commands: Mapping[str, Command]) -> Sequence[Any]:
         """Send a command for each key, at most once; an error stands in its answer's place."""

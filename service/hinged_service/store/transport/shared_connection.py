@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final
 from weakref import WeakValueDictionary
 
@@ -14,7 +14,7 @@ import msgspec
 from redis import exceptions
 from redis.asyncio.connection import DefaultParser
 
-__all__ = ["UNSEEN", "Command", "Pulse", "Seen", "SharedConnection", "Word"]
+__all__ = ["UNSEEN", "Command", "Pulse", "Seen", "SharedConnection", "SharedLink", "Word"]
 
 logger = logging.getLogger(__name__)
 
@@ -239,3 +239,54 @@ class SharedConnection(asyncio.Protocol):
         for key in found[1]:
             if (old := self._seen.pop(key.partition(b"}")[0], None)) is not None:
                 old.end()
+
+
+class SharedLink:
+    """The shared connection to one server: made at its first use, and anew once it is lost.
+
+    Parameters
+    ----------
+    opened
+        Makes a connection.
+
+    """
+
+    def __init__(self, opened: Callable[[], Awaitable[SharedConnection]]) -> None:
+        self._opened = opened
+        self._connection: SharedConnection | None = None
+        self._one_opens = asyncio.Lock()
+        self._cuts = 0
+
+    @property
+    def busy(self) -> bool:
+        """True while it is made or an answer is awaited."""
+        connection = self._connection
+        return self._one_opens.locked() or (connection is not None and connection.busy)
+
+    def ask(self, key: str, command: Command, changes: bool) -> Awaitable[tuple[Any, Seen]]:
+        """Send a command as `SharedConnection.ask` does."""
+        connection = self._connection
+        if connection is not None and connection.open:
+            return connection.ask(key, command, changes)
+        return self._ask_anew(key, command, changes)
+
+    async def _ask_anew(self, key: str, command: Command, changes: bool) -> tuple[Any, Seen]:
+        async with self._one_opens:
+            if self._connection is None or not self._connection.open:
+                cuts, connection = self._cuts, await self._opened()
+                if self._cuts != cuts:  # meanwhile: it may be of a server that is left
+                    connection.cut()
+                    raise exceptions.ConnectionError(_LOST)
+                self._connection = connection
+        return await self._connection.ask(key, command, changes)
+
+    def cut(self) -> None:
+        """Close the connection, also one that is just being made; the next command makes one."""
+        self._cuts += 1
+        if self._connection is not None:
+            self._connection.cut()
+
+    def doubt(self) -> None:
+        """Let all that was read over it count as changed."""
+        if self._connection is not None:
+            self._connection.doubt()

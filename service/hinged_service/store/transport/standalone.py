@@ -42,7 +42,7 @@ class Standalone:
         self._pool = Pool(
             functools.partial(make.opened, place), most, functools.partial(make.shared, place)
         )
-        self.share = self._pool.share
+        self.share = self._pool.shared.ask
 
     def ask(self, key: str, *command: Word) -> Coroutine[Any, Any, Any]:
         """Send a command, which runs at most once, and return its answer; to be awaited."""
