@@ -222,7 +222,7 @@ cdef class BinaryCore:
         cdef Event *event
         cdef Told told
         if not (
-            (PyDict_CheckExact(x) or type(x) is ReadFeatures)
+            (PyDict_CheckExact(x) or isinstance(x, Features))
             and (y is True or y is False)
             and type(w) is float
         ):
