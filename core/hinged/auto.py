@@ -11,9 +11,9 @@ from hinged.accounting import Fields
 from hinged.auto_scaler import NUMBERS, AutoScaler
 from hinged.base import INTERCEPT, Contributions, LinearClassifier
 from hinged.binary import probabilities
-from hinged.events import Label, binary_target, checked_features, checked_weight, finite_features
+from hinged.events import Label, binary_target, checked_features, checked_weight
 from hinged.hedge import Hedge, default_pool
-from hinged.kernel import norm_of
+from hinged.kernel import norm_of, of_log_odds
 from hinged.multiclass import (
     DEFAULT_CLASSES,
     admitted_class,
@@ -116,42 +116,46 @@ class Auto(LinearClassifier):
         label = self._check_label(y)
         if type(w) is not float or w != 1.0:
             w = self.check_weight(w)
-        numbers = finite_features(x)
+        z = self._scaler.scaled_after(x, learn=w != 0.0)
         account = self.accounting
         account.events += 1
         if w == 0.0:
-            y_pred, score = self._answer(self._scaler.expect_one(numbers))
+            y_pred, score = self._answer(z)
             return y_pred, score, False, False, 0.0
         self.clock += 1
-        z = self._scaler.learn_transform_one(numbers)
-        known = self.classes
+        known = self._classes
         self._meet(label)
-        outcomes = []
+        told: list[Fields] = []
         if len(self._classes) <= 2:
             positive = label != self._classes[0]
-            outcomes.append(members.taught(self._pair, z, positive, w, account))
-            y_pred, score = self._of_two(outcomes[0].score, known)
+            told.append(self._taught(self._pair, z, positive, w))
+            y_pred, score = self._of_two(told[0][1], known)
         elif len(known) == 2:  # the pool of two predicts for the last time
             y_pred, score = self._of_two(self._pair.score_one(z), known)
             self._forget_pair()
         if self._many is not None:
-            outcomes.append(members.taught(self._many, z, label, w, account))
+            told.append(self._taught(self._many, z, label, w))
         if len(known) > 2:
-            y_pred, score = outcomes[0].y_pred, outcomes[0].score
-        loss = outcomes[0].hinge_loss
+            y_pred, score = told[0][:2]
+        loss = told[0][4]
         if loss > 0.0:
             account.add_margin(1.0 - loss)
         account.add_norm(norm_of(z), self._constant)
         mistake = y_pred is not None and y_pred != label
         account.mistakes += mistake
-        updated = any(outcome.updated for outcome in outcomes)
+        updated = told[0][3] or told[-1][3]
         account.updates += updated
         return y_pred, score, mistake, updated, loss
+
+    def _taught(self, pool: Hedge | MulticlassHedge, z: Numbers, label: Label, w: float) -> Fields:
+        """Let a pool learn a scaled event; return what it tells."""
+        learn = pool._learn  # noqa: SLF001 - a learner of the same family
+        return members.counted(pool, self.accounting, learn, z, label, w)
 
     def _meet(self, label: Label) -> None:
         """Take in the class of an event."""
         if label not in self._classes:
-            self._classes.append(label)
+            self._classes = [*self._classes, label]
             if isinstance(label, bool):
                 self._many = None  # it has learned nothing yet
 
@@ -163,36 +167,39 @@ class Auto(LinearClassifier):
     def _answer(self, z: Numbers) -> tuple[Label | None, float]:
         """Return label and score of a scaled event."""
         if len(self._classes) > 2:
-            return _likeliest(self._shares(z))
+            shares = self._shares(z)
+            return best(shares), max(shares.values())
         return self._of_two(self._pair.score_one(z), self._classes)
 
     def _of_two(self, log_odds: float, classes: list[Label]) -> tuple[Label | None, float]:
         """Return label and score of an event, given the log-odds of the second class."""
         if self._binary:
             return log_odds > 0.0, log_odds
-        return _likeliest(_shares_of_two(log_odds, classes))
+        if len(classes) < 2:
+            return (classes[0] if classes else None), 0.0
+        first, second = map(math.log, of_log_odds(log_odds))
+        return (classes[1], second) if second > first else (classes[0], first)
 
     def _shares(self, z: Numbers) -> Scores:
         """Return the logarithm of the probability of each class."""
-        pool = self.pool
-        if isinstance(pool, MulticlassHedge):
-            return pool.scores_one(z)
-        return _shares_of_two(pool.score_one(z), self._classes)
+        if self._many is not None and len(self._classes) > 2:
+            return self._many.scores_one(z)
+        return _shares_of_two(self._pair.score_one(z), self._classes)
 
     def scores_one(self, x: Event) -> Scores:
         """Return the logarithm of the probability of every class, in the order they were seen."""
-        z = self._scaler.expect_one(x)
-        return self._shares(z)
+        return self._shares(self._scaler.scaled_after(x, learn=False))
 
     def score_one(self, x: Event) -> float:
         """Return the score behind the label: see the class; 0 while no class is known."""
-        z = self._scaler.expect_one(x)
-        return self._answer(z)[1]
+        return self._answer(self._scaler.scaled_after(x, learn=False))[1]
 
     def predict_one(self, x: Event, **kwargs: object) -> Label | None:
         """Return the likeliest class, the first of equals; `None` while no class is known."""
-        z = self._scaler.expect_one(x)
-        return self._answer(z)[0]
+        z = self._scaler.scaled_after(x, learn=False)
+        if self._many is not None and len(self._classes) > 2:
+            return self._many.predict_one(z)
+        return self._of_two(self._pair.score_one(z), self._classes)[0]
 
     def predict_proba_one(self, x: Event, **kwargs: object) -> dict[Label, float]:
         """Return the probability of each class, calibrated online; `{}` while none is known."""
@@ -270,7 +277,7 @@ class Auto(LinearClassifier):
     def growth_bytes(self, x: Event, y: Hashable, enough: float = math.inf) -> int:
         """Return how many more bytes learning `x` with the label `y` may store at most."""
         more = self._scaler.growth_bytes(x)
-        z = self._scaler.expect_one(x)  # what is stored may depend on the values
+        z = self._scaler.scaled_after(x, learn=False)  # what is stored may depend on the values
         for pool in self._pools():
             if more > enough:
                 break
@@ -305,14 +312,8 @@ class Auto(LinearClassifier):
         self.accounting = account
 
 
-def _likeliest(scores: Scores) -> tuple[Label | None, float]:
-    label = best(scores)
-    return label, 0.0 if label is None else scores[label]
-
-
 def _shares_of_two(log_odds: float, classes: list[Label]) -> Scores:
     """Return the logarithm of the probability of each class, given the log-odds of the second."""
     if len(classes) < 2:
         return dict.fromkeys(classes, 0.0)
-    shares, (first, second) = probabilities(log_odds), classes
-    return {first: math.log(shares[False]), second: math.log(shares[True])}
+    return dict(zip(classes, map(math.log, of_log_odds(log_odds)), strict=True))

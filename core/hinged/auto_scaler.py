@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator, Mapping
-from itertools import islice
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any
 
 from river import base
 
 from hinged import frames, state
 from hinged.errors import InvalidState
-from hinged.events import finite_features
-from hinged.kernel import scaled_after, scaled_now
+from hinged.events import checked_features, finite_features
+from hinged.kernel import Scales, pure
 from hinged.kernel.pure import LARGEST_VALUE, Record
 from hinged.parameters import checked_cap
 from hinged.state import COUNT
-from hinged.vector import VALUE_BYTES, Event, Features, name_bytes
+from hinged.vector import VALUE_BYTES, Event, Features, Numbers, name_bytes
 
-__all__ = ["NUMBERS", "AutoScaler", "restored"]
+__all__ = ["NUMBERS", "AutoScaler", "new_scales", "restored"]
 
 NUMBERS = 8
 """The numbers of a record."""
+_MOST_EVENTS = 2**52
 
 
 class AutoScaler(base.MiniBatchTransformer):
@@ -81,12 +81,19 @@ class AutoScaler(base.MiniBatchTransformer):
     def __init__(self, max_features: int | None = None) -> None:
         self.max_features = checked_cap("max_features", max_features)
         self.events = self.ignored = 0
-        self._records: dict[Hashable, Record] = {}
+        self._records = Scales()
         self._measured = self._name_bytes = 0
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
         yield {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_records": dict(self._records.items())}
+
+    def __setstate__(self, saved: dict[str, Any]) -> None:
+        vars(self).update(saved)
+        self._records = new_scales(self.events, saved["_records"].items())
 
     def learn_one(self, x: Event) -> None:
         """Learn from one event; NaN and `None` count as absent.
@@ -98,7 +105,13 @@ class AutoScaler(base.MiniBatchTransformer):
             has changed then.
 
         """
-        self.learn_transform_one(x)
+        at, cap = self.events + 1, self.max_features
+        try:
+            ignored = self._records.learn(x, at, cap)
+        except TypeError:
+            ignored = self._records.learn(checked_features(x), at, cap)
+        self.events = at
+        self.ignored += ignored
 
     def learn_transform_one(self, x: Event) -> Features:
         """Learn from one event as `learn_one` does, and return it scaled.
@@ -110,22 +123,30 @@ class AutoScaler(base.MiniBatchTransformer):
             has changed then.
 
         """
-        numbers = finite_features(x)
-        self.events += 1
-        found, ignored = scaled_after(
-            self._records, numbers, self.events, self.max_features, keep=True
-        )
-        self.ignored += ignored
-        return found
+        return dict(self.scaled_after(x, learn=True).items())
 
     def expect_one(self, x: Event) -> Features:
         """Return the features scaled as they are once `x` is learned; nothing changes."""
-        numbers, at = finite_features(x), self.events + 1
-        return scaled_after(self._records, numbers, at, self.max_features, keep=False)[0]
+        return dict(self.scaled_after(x, learn=False).items())
+
+    def scaled_after(self, x: Event, learn: bool) -> Numbers:
+        """Return the features as `expect_one` does, as any mapping, and learn `x` if asked to."""
+        at, cap = self.events + 1, self.max_features
+        try:
+            found, ignored = self._records.after(x, at, cap, learn)
+        except TypeError:
+            found, ignored = self._records.after(checked_features(x), at, cap, learn)
+        if learn:
+            self.events = at
+            self.ignored += ignored
+        return found
 
     def transform_one(self, x: Event) -> Features:
         """Return the features scaled; nothing changes."""
-        return scaled_now(self._records, finite_features(x))
+        try:
+            return self._records.now(x)
+        except TypeError:
+            return self._records.now(checked_features(x))
 
     def learn_many(self, X: frames.Frame) -> None:
         """Learn the rows of a frame one after the other, all of them or, refused, none."""
@@ -141,13 +162,13 @@ class AutoScaler(base.MiniBatchTransformer):
         """Return what the records take, each number and name as a learner's."""
         records = self._records
         if new := len(records) - self._measured:
-            self._name_bytes += name_bytes(islice(reversed(records), new))
+            self._name_bytes += name_bytes(records.newest(new))
             self._measured += new
         return len(records) * NUMBERS * VALUE_BYTES + self._name_bytes
 
     def growth_bytes(self, x: Event) -> int:
         """Return how many more bytes learning `x` stores at most."""
-        new = [name for name in x if name not in self._records]
+        new = self._records.unknown(x)
         if self.max_features is not None:
             del new[max(0, self.max_features - len(self._records)) :]
         return len(new) * NUMBERS * VALUE_BYTES + name_bytes(new)
@@ -170,11 +191,17 @@ class AutoScaler(base.MiniBatchTransformer):
         given = saved.get("records")
         if not isinstance(given, Mapping):
             raise InvalidState(f"the records must be a mapping, not {type(given).__name__}")
-        records = {name: restored(data, events) for name, data in given.items()}
-        if self.max_features is not None and len(records) > self.max_features:
-            raise InvalidState(f"there are {len(records)} names, too many")
+        if self.max_features is not None and len(given) > self.max_features:
+            raise InvalidState(f"there are {len(given)} names, too many")
+        checked = ((name, restored(data, events)) for name, data in given.items())
+        records = new_scales(events, checked)
         self.events, self.ignored, self._records = events, ignored, records
         self._measured = self._name_bytes = 0
+
+
+def new_scales(events: int, records: Iterable[tuple[Hashable, Record]] = ()) -> Scales:
+    """Return records of that version, compiled or not, that can count so many events."""
+    return Scales(records) if events < _MOST_EVENTS else pure.Scales(records)
 
 
 def restored(data: object, events: int) -> Record:

@@ -17,7 +17,7 @@ from hinged.accounting import Accounting, Fields, Outcome, outcome_of
 from hinged.base import INTERCEPT, Contributions, LinearClassifier
 from hinged.errors import InvalidEvent, InvalidParameter
 from hinged.events import Label, binary_target, checked_features, checked_weight
-from hinged.kernel import BinaryCore, inside, is_compiled, norm_of
+from hinged.kernel import BinaryCore, is_compiled, norm_of, of_log_odds
 from hinged.kernel.pure import CORE, RULES, TOTALS
 from hinged.parameters import checked_cap, checked_flag, checked_real
 from hinged.start import InitialWeights, RandomWeights, StartedVector, started
@@ -495,8 +495,7 @@ def refuse_fraction(w: float) -> float:
 def probabilities(score: float) -> dict[Label, float]:
     """Return `{False: 1 - p, True: p}`, p = 1 / (1 + exp(-score)), without overflow.
 
-    Both come from -|score|, so that `p(s)` and `1 - p(-s)` are the same float; neither
-    is 0 or 1 (see `inside`).
+    Neither is 0 or 1 (see `hinged.kernel.pure.of_log_odds`).
 
     Examples
     --------
@@ -506,14 +505,5 @@ def probabilities(score: float) -> dict[Label, float]:
     {False: 2.2250738585072014e-308, True: 0.9999999999999999}
 
     """
-    odds = math.exp(-abs(score))
-    return of_both_labels(score > 0.0, inside(odds / (1.0 + odds)))
-
-
-def of_both_labels(positive: bool, low: float) -> dict[Label, float]:
-    """Return the probabilities of false and true, given the predicted label and that of the other.
-
-    They sum to 1.0, or to the float below where the lower one is less than 2^-54.
-    """
-    high = inside(1.0 - low)
-    return {False: low, True: high} if positive else {False: high, True: low}
+    false, true = of_log_odds(score)
+    return {False: false, True: true}

@@ -17,7 +17,7 @@ from hinged.curved import curved_pool
 from hinged.errors import InvalidParameter, shown
 from hinged.events import Label, binary_target, finite_features
 from hinged.hinge_sgd import HingeSGD
-from hinged.kernel import pool_event, pooled, scores_of
+from hinged.kernel import pool_event, pool_score, pooled, scores_of
 from hinged.linear_unit import LinearUnit
 from hinged.logistic_sgd import LogisticSGD
 from hinged.parameters import checked_flag
@@ -144,13 +144,9 @@ class Hedge(Pool[BinaryLinearClassifier]):
         )
         return told
 
-    def _log_odds(self, x: Event) -> list[float]:
-        """Return the log-odds of each expert, and last those of the pool."""
-        return pooled(self.temperatures, self.trust, scores_of(self._experts, x))
-
     def score_one(self, x: Event) -> float:
         """Return the pooled log-odds of true, from -15 to 15; true is predicted above 0."""
-        return self.base_rate.mixed(self._log_odds(x)[-1])
+        return pool_score(self._experts, self.temperatures, self.base_rate, self.trust, x)
 
     def predict_one(self, x: Event, **kwargs: object) -> bool:
         """Return the label of `x`: true only if the score is above 0."""
@@ -168,7 +164,8 @@ class Hedge(Pool[BinaryLinearClassifier]):
 
     def contributions(self, x: Features, y: Label | None = None) -> Contributions:
         """Return log-odds of each expert, and their weight in the score, by `"expert i"`."""
-        *log_odds, together = self._log_odds(x)
+        scores = scores_of(self._experts, x)
+        *log_odds, together = pooled(self.temperatures, self.trust, scores)
         score = self.base_rate.mixed(together)
         pool = 0.0
         for v, z in zip(self.trust, log_odds, strict=True):

@@ -10,7 +10,7 @@ from hinged.accounting import Accounting
 from hinged.base import LinearClassifier
 from hinged.binary import ACCOUNT, BinaryLinearClassifier, restored_accounting
 from hinged.errors import InvalidParameter, InvalidState, shown
-from hinged.kernel.pure import counted, taught
+from hinged.kernel.pure import counted
 from hinged.state import ScalarType
 
 __all__ = [
@@ -20,7 +20,6 @@ __all__ = [
     "pool_of",
     "restored",
     "restored_account",
-    "taught",
 ]
 
 Member = TypeVar("Member", bound=LinearClassifier)

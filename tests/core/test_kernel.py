@@ -5,6 +5,7 @@ One file: each function and each learner, compiled and in Python, side by side.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import importlib
 import math
@@ -215,6 +216,19 @@ def test_softmax_gives_the_same_bits(scores: dict[Any, float], chosen: bool) -> 
     assert repr(ours) == repr(theirs)
 
 
+@given(shares=st.dictionaries(NAMES, st.floats(-700.0, 700.0), max_size=5))
+def test_logarithms_of_probabilities_are_the_same_bits(shares: dict[Any, float]) -> None:
+    ours, theirs = (
+        made(shares) for made in (kernel.log_probabilities, kernel.pure.log_probabilities)
+    )
+    assert repr(ours) == repr(theirs)
+
+
+@given(score=FINITE)
+def test_log_odds_give_probabilities_of_the_same_bits(score: float) -> None:
+    assert kernel.of_log_odds(score) == kernel.pure.of_log_odds(score)
+
+
 def scaled_alike(stream: Iterable[dict[Any, float]], cap: int) -> None:
     compiled, pure = hinged.AutoScaler(cap), PURE.AutoScaler(cap)
     for x in stream:
@@ -235,6 +249,74 @@ def test_many_events_are_scaled_to_the_same_bits() -> None:
     chance = random.Random(3)
     kinds = (chance.random, lambda: chance.gauss(9.0, 3.0), lambda: float(chance.randrange(9)))
     scaled_alike(({"a": 1.0, chance.choice("bcd"): kinds[n % 3]()} for n in range(1_500)), cap=4)
+
+
+def test_many_names_are_scaled_to_the_same_bits() -> None:
+    scaled_alike((x for x, _ in ordinary(200, 900)), cap=800)
+
+
+def test_an_event_that_was_read_is_scaled_as_its_dictionary() -> None:
+    texts = [
+        b'{"x":{"a":1.5,"b":20,"c":-3e7},"y":true}',
+        b'{"x":{"b":7.25,"d":1,"a":2.5},"y":false}',
+    ]
+    read: Any = kernel.read_events(texts * 20, lambda x, y: (x, y), True)
+    ours, twin, scaler, other = hinged.Auto(), PURE.Auto(), hinged.AutoScaler(), PURE.AutoScaler()
+    for x, y in read:
+        assert ours.predict_learn_one(x, y) == twin.predict_learn_one(dict(x), y)
+        assert scaler.transform_one(x) == other.transform_one(dict(x))
+        scaler.learn_one(x)
+        other.learn_one(dict(x))
+        assert dict(x) == dict(x.items())  # the numbers that were read stay
+    assert repr(scaler.get_state()) == repr(other.get_state())
+    assert told(ours) == told(twin)
+
+
+def test_a_scaled_event_is_a_mapping_that_stays() -> None:
+    scaler, x = hinged.AutoScaler(), {"a": 0.5, "b": 900.0, ("c", 1): 1.0}
+    for n in range(20):
+        scaler.learn_one({name: value + n for name, value in x.items()})
+    model, twin = hinged.Hedge(), hinged.Hedge()
+    scaled = [scaler.scaled_after({**x, "a": float(n)}, learn=False) for n in range(12)]
+    for n, z in enumerate(scaled):  # each is learned after others were made
+        expected = scaler.expect_one({**x, "a": float(n)})
+        assert (z, len(z), list(z)) == (expected, 3, list(x))
+        assert z == expected
+        assert model.predict_learn_one(z, n % 2 == 0) == twin.predict_learn_one(
+            expected, n % 2 == 0
+        )
+    assert told(model) == told(twin)
+    assert pickle.loads(pickle.dumps(scaled[0])) == scaled[0]
+
+
+@pytest.mark.parametrize("events", [2**52 - 1, 2**52, 2**62, 10**30])
+def test_so_many_events_that_c_cannot_count_them_give_the_same_bits(events: int) -> None:
+    records = {
+        "a": [events - 3, 1, 7, True, 2.0, 1.0, 1.0, 3.0],
+        "b": [1, events, 0, False, *[0.0] * 4],
+    }
+    state = {"version": 1, "type": "AutoScaler", "events": events, "ignored": 0, "records": records}
+    ours, theirs = hinged.AutoScaler(3), PURE.AutoScaler(3)
+    for scaler in (ours, theirs):
+        scaler.set_state(state)
+        assert scaler.get_state() == state
+        scaler = copy.deepcopy(scaler)
+    for x in ({"a": 0.5, "b": 2.5, "c": 3.5}, {"c": 9.5, "d": 1.0}):
+        for call in ("transform_one", "learn_transform_one", "transform_one"):
+            assert repr(getattr(ours, call)(x)) == repr(getattr(theirs, call)(x))
+    assert repr(ours.get_state()) == repr(theirs.get_state())
+
+
+def test_a_scaler_is_pickled_as_plain_records() -> None:
+    scaler = hinged.AutoScaler()
+    for n in range(20):
+        scaler.learn_one({"a": n + 0.5, "b": 1.0})
+    saved: Any = scaler.__reduce_ex__(4)[2]
+    assert saved["_records"] == {n: tuple(r) for n, r in scaler.get_state()["records"].items()}
+    for other in (copy.deepcopy(scaler), scaler.clone(include_attributes=True)):
+        other.learn_one({"c": 1.0})
+        assert other.get_state() != scaler.get_state()
+        assert other.transform_one({"a": 3.0}) == scaler.transform_one({"a": 3.0})
 
 
 def test_a_view_is_a_live_mapping() -> None:
@@ -278,6 +360,29 @@ def test_names_are_held_once_and_let_go() -> None:
         assert sys.getrefcount(name) == before
     del vector
     assert sys.getrefcount(name) == before
+
+
+@pytest.mark.parametrize("kind", [hinged.AutoScaler, hinged.Auto])
+def test_the_names_of_a_scaler_are_held_once_and_let_go(kind: Any) -> None:
+    name = "a name that nothing else holds: " + str(math.pi)
+    before = sys.getrefcount(name)
+    for _ in range(2):
+        model = kind()
+        scaler = model if kind is hinged.AutoScaler else model._scaler
+        for number in range(6):
+            x = {name: float(number % 2), "b": 1.0}  # the name of a square would stay known
+            if model is scaler:
+                model.learn_one(x)
+                model.transform_one(x)
+            else:
+                model.learn_one(x, number % 3)
+                model.predict_one(x)
+            scaler.scaled_after(x, learn=False)
+        del x
+        assert sys.getrefcount(name) > before
+        del model, scaler
+        hinged.Quadratic().learn_one({"c": 3.0}, True)  # the kernel holds the last event only
+        assert sys.getrefcount(name) == before
 
 
 def test_a_vector_takes_no_room_for_the_events_of_others() -> None:
@@ -441,6 +546,37 @@ def test_a_name_that_changes_the_vector_does_no_harm() -> None:
         with pytest.raises(RuntimeError, match="changed while"):
             call({Odd(vector): 1.0})
     assert dict(vector.view())[1] == 1.0
+
+
+class Growing:
+    """A name whose comparison lets a scaler learn others."""
+
+    scaler: hinged.AutoScaler | None = None
+
+    def __hash__(self) -> int:
+        return 1
+
+    def __eq__(self, other: object) -> bool:
+        scaler, Growing.scaler = Growing.scaler, None
+        if scaler is not None:
+            for number in range(40):
+                scaler.learn_one({f"n{len(scaler.get_state()['records'])} {number}": 9.5})
+        Growing.scaler = scaler
+        return self is other
+
+
+def test_a_name_that_changes_the_scaler_does_no_harm() -> None:
+    for cap in (None, 60):
+        scaler, x = hinged.AutoScaler(cap), {1: 0.5, Growing(): 2.5, "a": 1.5, Growing(): 3.5}
+        for call in (scaler.learn_one, scaler.transform_one, scaler.expect_one) * 3:
+            Growing.scaler = scaler
+            with contextlib.suppress(RuntimeError):
+                call(x)
+            Growing.scaler = None
+        scaler.learn_one(x)
+        records = scaler.get_state()["records"]
+        assert all(record[0] <= scaler.events for record in records.values())
+        assert len(records) <= (cap or 10_000)
 
 
 class Fussy:

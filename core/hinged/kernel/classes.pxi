@@ -67,15 +67,6 @@ cdef enum:  # as in `pure.CLASS_RULES`
     CLASS_POOL
 
 
-cdef bint are_plain(dict parts) except -1:
-    """Return whether there are classes, all of them with weights that start from 0."""
-    cdef ClassWeights part
-    for part in parts.values():
-        if not (part.weights.plain and part.auxiliary.plain):
-            return False
-    return len(parts) > 0
-
-
 @cython.final
 @cython.no_gc
 @cython.freelist(16)
@@ -134,14 +125,18 @@ cdef Scored scored(learner, Event *event, x):
             released(squares)
     if rule == CLASS_POOL:
         return scored_pool(learner, event, x)
-    if not (rule and are_plain(learner._parts)):
+    if not rule:
         return None
     found = Scored()
     found._begin(learner._parts, 2)
+    if not found.count:
+        return None
     if rule == CLASS_MEANS:
         score_by_means(found.parts, event, found.raw)
     else:
         for part in found.parts.values():
+            if not (part.weights.plain and part.auxiliary.plain):
+                return None
             found.raw[i] = class_score(part, event, None, False)
             i += 1
     if rule == AVERAGED_CLASSES:
@@ -204,7 +199,7 @@ def served_scores(list experts, x):
 def learn_class(learner, x, y, w):
     """Let a learner of known scores learn an ordinary event, or change nothing: return `None`."""
     cdef Event *event
-    if not (PyDict_CheckExact(x) or type(x) is ReadFeatures):
+    if not (PyDict_CheckExact(x) or isinstance(x, Features)):
         return None
     try:
         event = gathered(x)

@@ -224,6 +224,8 @@ cdef Event *gathered(object x) except NULL:
     if not PyDict_CheckExact(x):
         if type(x) is ReadFeatures:
             return gathered_before(x)
+        if type(x) is ScaledFeatures:
+            return gathered_scaled(x)
         if not isinstance(x, dict):
             raise TypeError("not a dictionary of floats")
         x = dict(x.items())  # in its own order

@@ -199,11 +199,16 @@ cpdef dict mixed(list trust, list shares, labels):
 cpdef list judged(list trust, list wrong, double loss, double share):
     """Return the trust after one event."""
     cdef double factor = exp(-loss), total, even
-    cdef list left = [v * factor if bad else v for v, bad in zip(trust, wrong, strict=True)]
+    cdef Py_ssize_t i, count = len(trust)
+    cdef list left = []
+    if len(wrong) != count:
+        raise ValueError("a verdict for each trust")
+    for i in range(count):
+        left.append(<double>trust[i] * factor if wrong[i] else trust[i])
     total = fsum(left)
     if total <= 0.0:
         return trust
-    even = share / len(left)
+    even = share / count
     return [(1.0 - share) * <double>v / total + even for v in left]
 
 
@@ -217,19 +222,42 @@ cdef double MOST_LOG_SCALE = pure.MOST_LOG_SCALE, LEAST_LOG_SCALE = pure.LEAST_L
 def scores_of(list experts, x):
     """Return the finite score of each learner."""
     cdef Event *event
-    cdef double score
-    cdef list found = []
     try:
         event = gathered(x)
     except TypeError:
         return pure.scores_of(experts, x)
     try:
-        for expert in experts:
-            score = score_at_once(expert, event, x)
-            found.append(score if isfinite(score) else expert.score_one(x))
-        return found
+        return [score_told(expert, event, x) for expert in experts]
     finally:
         released(event)
+
+
+def pool_score(list experts, list scalings, Mixing base_rate, list trust, x):
+    """Return the log-odds of true of a pool."""
+    cdef Event *event
+    cdef Scaling scaling
+    cdef double pool = 0.0
+    cdef Py_ssize_t i, count = len(experts)
+    if len(trust) != count or len(scalings) != count + 1:
+        raise ValueError("a trust and a scaling for each expert")
+    try:
+        event = gathered(x)
+    except TypeError:
+        return pure.pool_score(experts, scalings, base_rate, trust, x)
+    try:
+        for i in range(count):
+            scaling = scalings[i]
+            pool += <double>trust[i] * scaling._log_odds(score_told(experts[i], event, x))
+    finally:
+        released(event)
+    scaling = scalings[count]
+    return base_rate._mixed(scaling._log_odds(pool))
+
+
+cdef double score_told(expert, Event *event, x) except? -1.0:
+    """Return the finite score of a learner."""
+    cdef double score = score_at_once(expert, event, x)
+    return score if isfinite(score) else expert.score_one(x)
 
 
 cdef double score_at_once(expert, Event *event, x) except? -1.0:
@@ -344,57 +372,3 @@ def teach(dict experts, x, y, double w, account):
         return moved
     finally:
         released(event)
-
-
-cdef Scored scored_pool(pool, Event *event, x):
-    """Return the scores of a pool, `None` unless all experts tell those of its classes, in order."""
-    cdef list experts = pool._experts, scalings = pool.temperatures, trust = pool.trust
-    cdef Scored found = Scored(), one
-    cdef Scaling scaling
-    cdef Py_ssize_t i, k, count = len(experts)
-    cdef double *shares
-    cdef double v, total
-    found._begin(pool._parts, count + 2)
-    found.experts = []
-    found.shares = found.raw + found.count
-    for k in range(found.count):
-        found.raw[k] = 0.0
-    for i in range(count):
-        one = scored(experts[i], event, x)
-        if one is None or not are_same(one.parts, found.parts):
-            return None
-        found.experts.append(one)
-        scaling, v, shares = scalings[i], trust[i], found.shares + i * found.count
-        scaling._share(one.served, shares, found.count)
-        for k in range(found.count):
-            found.raw[k] += v * shares[k]
-    scaling, shares = scalings[count], found.shares + count * found.count
-    scaling._share(found.raw, shares, found.count)
-    total = log(fsum([exp(shares[k]) for k in range(found.count)]))
-    for k in range(found.count):
-        found.raw[k] = shares[k] - total
-    return found if found._is_finite() else None
-
-
-cdef bint are_same(dict one, dict other) except -1:
-    """Return whether two dictionaries have the same labels in the same order."""
-    if len(one) != len(other):
-        return False
-    for label, another in zip(one, other):
-        if label is not another and (type(label) is not type(another) or label != another):
-            return False
-    return True
-
-
-cdef bint pool_learned(
-    pool, Event *event, x, y, Py_ssize_t at, double w, Scored found
-) except -1:
-    """Let a pool learn the class `y`, number `at`; return whether any expert moved."""
-    cdef Scored one
-    cdef Scaling scaling
-    cdef Py_ssize_t i
-    cdef list wrong = [one._best() != at for one in found.experts]
-    pool.trust = judged(pool.trust, wrong, <double>pool._learning_rate * w, pool._share)
-    for i, scaling in enumerate(pool.temperatures):
-        scaling._learn_class(found.shares + i * found.count, found.count, at, w)
-    return taught_classes(pool._experts, event, x, y, w, pool.accounting, found.experts)

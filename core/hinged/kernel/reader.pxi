@@ -319,23 +319,15 @@ def read_events(texts, kind, bint labelled):
     return reading._made(kind)
 
 
-@cython.final
 @cython.no_gc
-@cython.freelist(64)
-cdef class ReadFeatures:
-    """The features of an event that was read: a mapping, gathered already."""
+cdef class Features:
+    """Names and numbers as a mapping, whose dictionary is made when it is asked for."""
 
-    cdef Reading reading
-    cdef Py_ssize_t names_at, values_at, count, start, end
+    cdef Py_ssize_t count
     cdef dict found
 
     cdef dict _dict(self):
-        cdef PyObject **names = self.reading.names + self.names_at
-        cdef double *values = self.reading.values + self.values_at
-        cdef Py_ssize_t i
-        if self.found is None:
-            self.found = {<object>names[i]: values[i] for i in range(self.count)}
-        return self.found
+        raise NotImplementedError
 
     def __len__(self):
         return self.count
@@ -373,4 +365,21 @@ cdef class ReadFeatures:
         return repr(self._dict())
 
 
-Mapping.register(ReadFeatures)
+Mapping.register(Features)
+
+
+@cython.final
+@cython.no_gc
+cdef class ReadFeatures(Features):
+    """The features of an event that was read: a mapping, gathered already."""
+
+    cdef Reading reading
+    cdef Py_ssize_t names_at, values_at, start, end
+
+    cdef dict _dict(self):
+        cdef PyObject **names = self.reading.names + self.names_at
+        cdef double *values = self.reading.values + self.values_at
+        cdef Py_ssize_t i
+        if self.found is None:
+            self.found = {<object>names[i]: values[i] for i in range(self.count)}
+        return self.found

@@ -240,7 +240,7 @@ cdef class BinaryCore:
         """Learn an ordinary event by a rule that is known, or change nothing: return whether."""
         cdef Event *event
         if not (
-            (PyDict_CheckExact(x) or type(x) is ReadFeatures)
+            (PyDict_CheckExact(x) or isinstance(x, Features))
             and (y is True or y is False)
             and type(w) is float
             and self._goes_at_once()

@@ -53,8 +53,8 @@ def with_squares(x):
     """Return the features and behind them their squares less 1, but for values of 0 and 1."""
     global made_last
     cdef dict found
-    if type(x) is ReadFeatures:
-        x = (<ReadFeatures>x)._dict()
+    if isinstance(x, Features):
+        x = (<Features>x)._dict()
     if not PyDict_CheckExact(x):
         return pure.with_squares(x)
     found = (<dict>x).copy()

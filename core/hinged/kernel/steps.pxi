@@ -303,18 +303,22 @@ cdef inline void next_bet(double coin, double most, double start, double *bet) n
 def all_finite(x):
     """Return whether a dictionary holds finite floats, integers and truth values only."""
     cdef Event *event
-    cdef Py_ssize_t i
     try:
         event = gathered(x)
     except TypeError:
         return False
     try:
-        for i in range(event.count):
-            if not isfinite(event.values[i]):
-                return False
-        return True
+        return is_finite(event)
     finally:
         released(event)
+
+
+cdef bint is_finite(Event *event) noexcept:
+    cdef Py_ssize_t i
+    for i in range(event.count):
+        if not isfinite(event.values[i]):
+            return False
+    return True
 
 
 def add_all(tuple moves, x, double norm):

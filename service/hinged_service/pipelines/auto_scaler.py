@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Literal
 
-from hinged.auto_scaler import NUMBERS, restored
-from hinged.kernel import scaled_after, scaled_now
+from hinged.auto_scaler import NUMBERS, new_scales, restored
+from hinged.kernel import Scales
 from hinged.kernel.pure import UNSEEN, Record, scale_of
 from hinged_service.pipelines.by_name import ByName
 from hinged_service.pipelines.stage import Scaling, StepSpec
 from hinged_service.pipelines.state_checks import count, items
-from hinged_service.pipelines.values import Features, floats
+from hinged_service.pipelines.values import Features, Numbers, floats
 
 __all__ = ["AutoScalerSpec"]
 
@@ -19,24 +19,25 @@ class AutoScaler(ByName[Record]):
     """The records of `hinged.AutoScaler`, and the number of events learned."""
 
     numbers = NUMBERS
+    _records: Scales  # type: ignore[assignment] # it has what the base needs of a dictionary
 
     def __init__(self, spec: StepSpec, max_features: int) -> None:
         super().__init__(spec, max_features)
         self._events = 0
+        self._records = new_scales(0)
 
     def transform(self, x: Features) -> dict[str, float]:
-        return scaled_now(self._records, floats(x, "AutoScaler"))
+        return self._records.now(floats(x, "AutoScaler"))
 
-    def learn_transform(self, x: Features) -> dict[str, float]:
+    def learn_transform(self, x: Features) -> Numbers:
         records, numbers = self._records, floats(x, "AutoScaler")
         self._events += 1
-        for name in numbers:
-            if name not in records:
-                self._admit(name)
-        return scaled_after(records, numbers, self._events, len(records), keep=True)[0]
+        for name in records.unknown(numbers):
+            self._admit(name)
+        return records.after(numbers, self._events, len(records), keep=True)[0]
 
     def scaling(self, name: str) -> Scaling:
-        return Scaling(*scale_of(self._records.get(name, UNSEEN)))
+        return Scaling(*scale_of(self._records.get(name)))
 
     def _fresh(self) -> Record:
         return UNSEEN
@@ -55,6 +56,7 @@ class AutoScaler(ByName[Record]):
         """Restore the state that `get_state` returned."""
         events, names = items(data, "the state of AutoScaler", 2)
         self._events = count(events, "the events of AutoScaler")
+        self._records = new_scales(self._events)
         super().set_state(names)
 
 

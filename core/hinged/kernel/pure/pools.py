@@ -30,6 +30,7 @@ __all__ = [
     "judged",
     "mixed",
     "pool_event",
+    "pool_score",
     "pooled",
     "revived_mixing",
     "revived_scaling",
@@ -266,6 +267,17 @@ def teach_classes(
 def scores_of(experts: Sequence[LinearClassifier], x: Event) -> list[float]:
     """Return the finite score of each learner."""
     return [expert.score_one(x) for expert in experts]
+
+
+def pool_score(
+    experts: Sequence[LinearClassifier],
+    scalings: Sequence[Scaling],
+    base_rate: Mixing,
+    trust: Sequence[float],
+    x: Event,
+) -> float:
+    """Return the log-odds of true of a pool, as `hinged.Hedge` says."""
+    return base_rate.mixed(pooled(scalings, trust, scores_of(experts, x))[-1])
 
 
 def pool_event(

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Hashable, Iterable, Mapping
 from typing import TypeVar
 
-__all__ = ["BELOW_1", "LEAST_NORMAL", "inside", "log_probabilities", "softmax"]
+__all__ = ["BELOW_1", "LEAST_NORMAL", "inside", "log_probabilities", "of_log_odds", "softmax"]
 
 Label = TypeVar("Label", bound=Hashable)
 
@@ -46,6 +46,18 @@ def softmax(
     if keys is None:
         return {y: inside(value / total) for y, value in odds.items()}
     return {y: inside(odds[y] / total) for y in keys}
+
+
+def of_log_odds(score: float) -> tuple[float, float]:
+    """Return 1 - p and p, with p = 1 / (1 + exp(-score)), without overflow.
+
+    Both come from -|score|, so that `p(s)` and `1 - p(-s)` are the same float; neither is 0 or 1
+    (see `inside`). They sum to 1.0, or to the float below where the lower one is less than 2^-54.
+    """
+    odds = math.exp(-abs(score))
+    low = inside(odds / (1.0 + odds))
+    high = inside(1.0 - low)
+    return (low, high) if score > 0.0 else (high, low)
 
 
 def inside(p: float) -> float:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
-from typing import TypeVar
+from collections.abc import Hashable, Iterable, Mapping
+from itertools import islice
+from typing import SupportsFloat, TypeVar, cast
+
+from hinged.kernel.pure.steps import all_finite
+from hinged.kernel.pure.storage import Event, Features, Numbers
 
 __all__ = [
     "DEVIATIONS",
@@ -13,13 +17,14 @@ __all__ = [
     "PROBATION",
     "UNSEEN",
     "Record",
+    "Scales",
     "learned",
+    "revived_scales",
     "scale_of",
-    "scaled_after",
-    "scaled_now",
 ]
 
 Name = TypeVar("Name", bound=Hashable)
+Number = SupportsFloat | None
 
 DEVIATIONS = 8.0
 """Standard deviations within which every value is kept; up to as many values are not judged."""
@@ -39,51 +44,106 @@ In this order: its values so far; the number of the event that had the first; va
 UNSEEN: Record = (0, 0, 0, False, 0.0, 0.0, 0.0, 0.0)
 
 
-def scaled_now(records: Mapping[Name, Record], x: Mapping[Name, float]) -> dict[Name, float]:
-    """Return finite numbers scaled by the records of their names; a name without one is 0."""
-    return {name: _scaled(records.get(name, UNSEEN), float(v)) for name, v in x.items()}
+class Scales:
+    """The records of a scaler by name, in the order in which they came.
 
-
-def scaled_after(
-    records: dict[Name, Record],
-    x: Mapping[Name, float],
-    events: int,
-    cap: int | None,
-    keep: bool,
-) -> tuple[dict[Name, float], int]:
-    """Return an event scaled by the records that have learned it, and how many had no room.
+    `learn`, `after` and `now` raise `TypeError`, and change nothing, for anything but a mapping
+    of finite numbers.
 
     Parameters
     ----------
     records
-        Those of the names so far.
-    x
-        Finite numbers.
-    events
-        Events so far, this one included.
-    cap
-        The most records, or `None` for no limit; a name for which there is no room is 0.
-    keep
-        Whether the new records are kept.
+        The first ones, by name.
 
     """
-    room = math.inf if cap is None else cap - len(records)
-    found: dict[Name, float] = {}
-    ignored = 0
-    for name, number in x.items():
-        value = float(number)
-        record = records.get(name)
-        if record is None:
-            room -= 1
-        if record is None and room < 0:
-            ignored += 1
-            found[name] = 0.0
-        else:
-            record = learned(UNSEEN if record is None else record, value, events)
-            if keep:
-                records[name] = record
-            found[name] = _scaled(record, value)
-    return found, ignored
+
+    __slots__ = ("_records",)
+
+    def __init__(self, records: Iterable[tuple[Hashable, Record]] = ()) -> None:
+        self._records = dict(records)
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._records
+
+    def __setitem__(self, name: Hashable, record: Record) -> None:
+        self._records[name] = record
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return revived_scales, (self.items(),)
+
+    def get(self, name: Hashable, default: Record = UNSEEN) -> Record:
+        """Return the record of a name."""
+        return self._records.get(name, default)
+
+    def items(self) -> list[tuple[Hashable, Record]]:
+        """Return the names with their records."""
+        return list(self._records.items())
+
+    def unknown(self, names: Iterable[Name]) -> list[Name]:
+        """Return those of the names that have no record, in order."""
+        return [name for name in names if name not in self._records]
+
+    def newest(self, count: int) -> list[Hashable]:
+        """Return the names that came last."""
+        return list(islice(reversed(self._records), count))
+
+    def now(self, x: Mapping[Name, Number]) -> dict[Name, float]:
+        """Return numbers scaled by the records of their names; a name without one is 0."""
+        return {name: _scaled(self.get(name), float(v)) for name, v in _checked(x).items()}
+
+    def learn(self, x: Event, events: int, cap: int | None) -> int:
+        """Learn an event; return how many of its names have no room. See `after`."""
+        return self.after(x, events, cap, keep=True)[1]
+
+    def after(self, x: Event, events: int, cap: int | None, keep: bool) -> tuple[Numbers, int]:
+        """Return an event scaled by the records that have learned it, and how many had no room.
+
+        Parameters
+        ----------
+        x
+            Finite numbers by name.
+        events
+            Events so far, this one included.
+        cap
+            The most records, or `None` for no limit; a name for which there is no room is 0.
+        keep
+            Whether the new records are kept.
+
+        """
+        records = self._records
+        room = math.inf if cap is None else cap - len(records)
+        found: Features = {}
+        ignored = 0
+        for name, number in _checked(x).items():
+            value = float(number)
+            record = records.get(name)
+            if record is None:
+                room -= 1
+            if record is None and room < 0:
+                ignored += 1
+                found[name] = 0.0
+            else:
+                record = learned(UNSEEN if record is None else record, value, events)
+                if keep:
+                    records[name] = record
+                found[name] = _scaled(record, value)
+        return found, ignored
+
+
+def revived_scales(records: list[tuple[Hashable, Record]]) -> Scales:
+    """Return records of the version in use, compiled or not, from a pickle of either."""
+    from hinged import kernel  # it imports this module
+
+    return kernel.Scales(records)
+
+
+def _checked(x: Mapping[Name, Number]) -> Mapping[Name, float]:
+    if isinstance(x, Mapping) and all_finite(x if isinstance(x, dict) else dict(x)):
+        return cast("Mapping[Name, float]", x)
+    raise TypeError("not a mapping of finite numbers")
 
 
 def learned(record: Record, value: float, events: int) -> Record:

@@ -162,7 +162,7 @@ class _Encoder:
         return self._items(value)
 
     def _attributes(self, value: object, entry: Entry) -> dict[str, Any]:
-        found = vars(value)
+        found = entry.parts(value)
         if (
             not entry.kinds.keys()
             <= found.keys()

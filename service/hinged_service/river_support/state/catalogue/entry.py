@@ -29,6 +29,8 @@ class Entry:
     derived
         The attributes that are not stored: they follow from the others, or are of
         no consequence.
+    parts
+        Returns the attributes of an object as they are stored.
     finish
         Sets the derived attributes of an object that has all others, and raises
         `DamagedState` if these do not go together.
@@ -38,4 +40,5 @@ class Entry:
     kinds: Kinds
     optional: Kinds = field(default_factory=dict)
     derived: frozenset[str] = frozenset()
+    parts: Callable[[Any], dict[str, Any]] = vars
     finish: Callable[[Any], None] = lambda made: None

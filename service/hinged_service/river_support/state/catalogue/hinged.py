@@ -37,6 +37,7 @@ CLASSES: dict[type, Entry] = {
             **all_of(int, "events ignored"),
         },
         derived=frozenset({"_measured", "_name_bytes"}),
+        parts=hinged.AutoScaler.__getstate__,
         finish=_finish_scaler,
     ),
     hinged.FourierFeatures: Entry(
