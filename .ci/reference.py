@@ -5,7 +5,8 @@
     python .ci/reference.py --check    fail if one is not current
 
 The HTTP interface and the specs come from the OpenAPI document, the commands from the parser, the
-settings from `Settings`. Nothing depends on the machine or on its environment.
+settings from `Settings`. Nothing depends on the machine or on its environment. The file is long:
+all pages share their tables and links.
 """
 
 from __future__ import annotations
@@ -382,7 +383,8 @@ def shown_command(name: str, command: TyperCommand, shared: list[tuple[str, ...]
     for one in command.params:
         if isinstance(one, TyperArgument):
             word = placeholder(one)
-            usage.append((word if one.required else f"[{word}]") + "..." * (one.nargs != 1))
+            dots = "…" if one.nargs != 1 and not word.endswith("…") else ""
+            usage.append((word if one.required else f"[{word}]") + dots)
     parts = [f"## {name}\n", f"```text\n{' '.join(usage)}\n```\n", helped(command.help)]
     rows = rows_of(command)
     if set(shared) <= set(rows):

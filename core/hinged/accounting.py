@@ -1,4 +1,4 @@
-"""Progressive accounting: what happened to a learner, counted as it happened."""
+"""Progressive accounting: counts of the events, mistakes and updates of a learner."""
 
 from __future__ import annotations
 

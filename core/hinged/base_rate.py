@@ -1,4 +1,4 @@
-"""The base rate: the share of a label before its event is looked at."""
+"""The base rate: the share of each label, independent of the features."""
 
 from __future__ import annotations
 

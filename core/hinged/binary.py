@@ -271,8 +271,7 @@ class BinaryLinearClassifier(LinearClassifier, BinaryCore):
         return [outcome_of(Outcome, fields) for fields in run]
 
     def _learn(self, x: Event, y: Hashable, w: float) -> Fields:
-        told = self._learn_at_once(x, y, w) if self._rule else None
-        return told or self._learn_in_steps(x, y, w)
+        return self._learn_at_once(x, y, w) or self._learn_in_steps(x, y, w)
 
     def _learn_in_steps(self, x: Event, y: Hashable, w: float) -> Fields:
         target = 1.0 if y is True else -1.0 if y is False else binary_target(y)
@@ -406,7 +405,7 @@ class BinaryLinearClassifier(LinearClassifier, BinaryCore):
 
     def predict_one(self, x: Event, **kwargs: object) -> bool:
         """Return the label of `x`: true if the score is above 0, or `label_at_zero` at 0."""
-        if self._rule and (label := self._label_at_once(x)) is not None:
+        if (label := self._label_at_once(x)) is not None:
             return label
         try:
             score = self._served_score(x)

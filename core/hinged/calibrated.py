@@ -158,7 +158,7 @@ class Calibrated(LinearClassifier):
         return probabilities(self.temperature.log_odds(learner.score_one(x)))
 
     def explain_one(self, x: Event, *args: Label) -> Features:
-        """Return what each feature adds to the score, as the learner does."""
+        """Return the contribution of each feature to the score, as the learner does."""
         return self.calibrated.explain_one(x, *args)
 
     def contributions(self, x: Features, y: Label | None = None) -> Contributions:
@@ -185,7 +185,7 @@ class Calibrated(LinearClassifier):
         return self.calibrated.numbers_per_name
 
     def stored_bytes(self) -> int:
-        """Return what the numbers stored by name take."""
+        """Return the bytes of the numbers stored by name."""
         return self.calibrated.stored_bytes()
 
     def growth_bytes(self, x: Event, y: Hashable, enough: float = math.inf) -> int:

@@ -147,7 +147,7 @@ def _columns(rows: Iterable[Row]) -> dict[str, list[float]]:
 
 
 def check_outcomes_are_honest(model: LinearClassifier) -> None:
-    """Compare every outcome with what was predicted before, and the sums with the outcomes."""
+    """Compare every outcome with the prediction before it, and the sums with the outcomes."""
     total, weights = model.accounting, (1.0, 1.0, 0.0)
     mistakes = updates = 0
     losses = []
@@ -281,7 +281,7 @@ def _refused(kind: type[Refusal], call: Callable[..., object], *arguments: objec
 
 
 def check_changed_names_are_noted(model: LinearClassifier) -> None:
-    """Track the vectors: each name whose number changed is told."""
+    """Track the vectors: each name whose number changed is reported."""
     rows = _rows(model, 80)
     _taught(model, rows[:40]).track()
     before = plain_state(model)["vectors"]
@@ -293,7 +293,7 @@ def check_changed_names_are_noted(model: LinearClassifier) -> None:
 
 
 def check_predictions_change_nothing(model: LinearClassifier) -> None:
-    """Predict, score and explain, unknown names included: the state stays as it is."""
+    """Predict, score and explain, unknown names included: the state does not change."""
     _taught(model, _rows(model, 40)).track()
     before = pickle.dumps(plain_state(model))
     for x in ({"unknown": 1.0}, {"a": 1.0, "b": -3.0}, {}):
@@ -308,7 +308,7 @@ def check_predictions_change_nothing(model: LinearClassifier) -> None:
 
 
 def check_explanation_sums_to_score(model: LinearClassifier) -> None:
-    """Sum what each feature adds to the score."""
+    """Sum the contributions of the features: they equal the score."""
     _taught(model, _rows(model, 40))
     for x in ({"a": 1.0, "b": -3.0}, {"c": 2.0, "unknown": 1.0}, {}):
         parts = math.fsum(model.explain_one(x).values())

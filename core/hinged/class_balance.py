@@ -75,11 +75,11 @@ class ClassBalance:
         return weight
 
     def get_state(self) -> dict[str, list[Any]]:
-        """Return the classes, and how often each came."""
+        """Return the classes and their counts."""
         return {"classes": list(self.counts), "counts": list(self.counts.values())}
 
     def set_state(self, saved: object) -> None:
-        """Take over what `get_state` gave, or raise `InvalidState` and change nothing."""
+        """Restore a state of `get_state`, or raise `InvalidState` and change nothing."""
         if not isinstance(saved, Mapping) or saved.keys() != {"classes", "counts"}:
             raise InvalidState(f"must be classes and counts, not {shown(saved)}")
         classes, counts = saved["classes"], saved["counts"]

@@ -89,7 +89,7 @@ class Curved(LiftedBinary):
         return self.n_components * self.lifted.numbers_per_name
 
     def missing_bytes(self, x: Event) -> int:
-        """Return what the cosines take that are not stored yet."""
+        """Return the bytes of the cosines that are not stored yet."""
         new = [name for name in self.features.names if name not in self.lifted.weights]
         return self.lifted.numbers_per_name * (len(new) * VALUE_BYTES + name_bytes(new))
 

@@ -94,7 +94,7 @@ def checked_weight(w: object) -> float:
 
 
 def checked_features(x: object) -> Features:
-    """Return `x` as a plain dictionary of finite floats, without what is missing.
+    """Return `x` as a plain dictionary of finite floats, without missing values.
 
     A value of NaN or `None`, or a null of Arrow or pandas, is missing: the feature
     counts as absent, as it does where a table has one. Some transformers give NaN for

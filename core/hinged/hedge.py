@@ -10,29 +10,29 @@ from hinged import members, state
 from hinged.accounting import Fields
 from hinged.arow import AROW
 from hinged.averaged import AveragedPerceptron
-from hinged.base import Contributions, LinearClassifier
+from hinged.base import Contributions
 from hinged.base_rate import BaseRate
 from hinged.binary import BinaryLinearClassifier, probabilities
 from hinged.curved import curved_pool
 from hinged.errors import InvalidParameter, shown
-from hinged.events import Label, binary_target, checked_weight, finite_features
+from hinged.events import Label, binary_target, finite_features
 from hinged.hinge_sgd import HingeSGD
 from hinged.kernel import pool_event, pool_score, pooled, scores_of
 from hinged.linear_unit import LinearUnit
 from hinged.logistic_sgd import LogisticSGD
-from hinged.parameters import NonNegativeNumber, PositiveNumber, checked_flag
+from hinged.parameters import checked_flag
 from hinged.passive_aggressive import PassiveAggressive
 from hinged.perceptron import Perceptron
+from hinged.pool import Pool
 from hinged.quadratic import Quadratic
 from hinged.scw import SCW
-from hinged.state import COUNT, SUM
 from hinged.temperature import Temperature
 from hinged.vector import Event, Features
 
 __all__ = ["Hedge", "default_pool"]
 
 
-class Hedge(LinearClassifier):
+class Hedge(Pool[BinaryLinearClassifier]):
     """A pool of binary learners by multiplicative weights, with a share for drift.
 
     Expert i scores s_i, holds the trust v_i, all of them summing to 1, and has a
@@ -98,10 +98,6 @@ class Hedge(LinearClassifier):
 
     """
 
-    learning_rate = PositiveNumber(mutable=True)
-    _learning_rate: float
-    share = NonNegativeNumber()
-
     def __init__(
         self,
         models: Sequence[BinaryLinearClassifier] | None = None,
@@ -113,28 +109,14 @@ class Hedge(LinearClassifier):
         if models is not None and not isinstance(models, Sequence):
             raise InvalidParameter(f"models must be a list of learners, not {shown(models)}")
         self.models = models
-        self.learning_rate = learning_rate
-        self.share = share
-        if not self.share < 1.0:
-            raise InvalidParameter(f"0 <= share < 1 must hold, not share={share!r}")
         self.curved = checked_flag("curved", curved)
         pool = [*(default_pool() if models is None else models), *(curved_pool() if curved else ())]
-        self._prototypes = [members.checked(model) for model in pool]
-        if not self._prototypes:
-            raise InvalidParameter("models must hold at least one learner")
-        self._experts = [model.clone() for model in self._prototypes]
-        self.trust = [1.0 / len(self._experts)] * len(self._experts)
-        self.temperatures = [Temperature() for _ in range(len(self._experts) + 1)]
+        self._fill(map(members.checked, pool), learning_rate, share)
         self.base_rate = BaseRate()
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
         yield {"models": [Perceptron(), AROW()]}
-
-    @property
-    def experts(self) -> tuple[BinaryLinearClassifier, ...]:
-        """The learned experts, in the order of `models`."""
-        return tuple(self._experts)
 
     def _learn(self, x: Event, y: Hashable, w: float) -> Fields:
         target = binary_target(y)
@@ -180,13 +162,6 @@ class Hedge(LinearClassifier):
     def _check_label(self, y: Hashable) -> float:
         return binary_target(y)
 
-    def check_weight(self, w: object) -> float:
-        """Return the sample weight as a float, or raise `InvalidEvent`."""
-        weight = checked_weight(w)
-        for expert in self._prototypes:
-            expert.check_weight(weight)
-        return weight
-
     def contributions(self, x: Features, y: Label | None = None) -> Contributions:
         """Return log-odds of each expert, and their weight in the score, by `"expert i"`."""
         scores = scores_of(self._experts, x)
@@ -199,32 +174,16 @@ class Hedge(LinearClassifier):
         pairs = zip(log_odds, self.trust, strict=True)
         return {f"expert {i}": (z, v * scale) for i, (z, v) in enumerate(pairs)}
 
-    @property
-    def numbers_per_name(self) -> int:
-        """The numbers that all experts store for a name."""
-        return sum(expert.numbers_per_name for expert in self._experts)
-
-    def stored_bytes(self) -> int:
-        """Return what the numbers stored by name take."""
-        return sum(expert.stored_bytes() for expert in self._experts)
-
     def growth_bytes(self, x: Event, y: Hashable, enough: float = math.inf) -> int:
         """Return how many more bytes learning `x` may store at most."""
         return sum(expert.missing_bytes(x) for expert in self._experts)
 
     def get_state(self) -> dict[str, Any]:
-        """Return all that is needed to go on learning, as `LinearClassifier.get_state` says.
+        """Return the complete state, as `LinearClassifier.get_state` says.
 
-        `"members"` are the experts' types; the scalars and vectors of expert i are
-        named `"i/..."`, its trust `trust_i`, its temperature `log_scale_i` and
-        `curvature_i`, that of the pool likewise with the number of experts. What begins
-        with `base_` is the base rate.
+        Scalars that begin with `base_` are the base rate; `Pool` describes the others.
         """
-        own = {"clock": self.clock, **{f"trust_{i}": v for i, v in enumerate(self.trust)}}
-        for i, temperature in enumerate(self.temperatures):
-            own |= temperature.scalars(f"_{i}")
-        own |= self.base_rate.scalars()
-        return members.flat_state(type(self).__name__, own, self.accounting, self._experts)
+        return self._pool_state(self.base_rate.scalars())
 
     def set_state(self, saved: Mapping[str, Any]) -> None:
         """Take over a saved state, or raise `InvalidState` and change nothing.
@@ -236,27 +195,16 @@ class Hedge(LinearClassifier):
         cap = self._prototypes[0].max_features
         pools = [default_pool(cap), _first_pool(cap), _linear_pool(cap)]
         prototypes = members.pool_of(saved.get("members"), self._prototypes, pools)
-        fresh = [model.clone() for model in prototypes]
-        numbers, new = range(len(fresh) + 1), [Temperature() for _ in range(len(fresh) + 1)]
-        starts = {n: v for i in numbers for n, v in new[i].scalars(f"_{i}").items()}
-        given = saved.get("scalars")
+        starts: dict[str, float] = {}
+        for i in range(len(prototypes) + 1):
+            starts |= Temperature().scalars(f"_{i}")
+        found = saved.get("scalars")
         for part in (starts, BaseRate().scalars()):
-            if isinstance(given, Mapping) and not part.keys() & given.keys():
-                given = {**part, **given}
-        saved = {**saved, "scalars": given}
-        kinds = {"clock": COUNT} | {f"trust_{i}": SUM for i in range(len(fresh))}
-        kinds |= BaseRate.kinds()
-        for i in numbers:
-            kinds |= Temperature.kinds(f"_{i}")
-        scalars, account = members.restored_account(saved, kinds)
-        temperatures = [Temperature.restored(scalars, f"_{i}") for i in numbers]
-        base_rate = BaseRate.restored(scalars)
-        self._experts = members.restored(saved, fresh)
-        self._prototypes, self.base_rate = prototypes, base_rate
-        self.trust = [scalars[f"trust_{i}"] for i in range(len(fresh))]
-        self.temperatures = temperatures
-        self.clock = scalars["clock"]
-        self.accounting = account
+            if isinstance(found, Mapping) and not part.keys() & found.keys():
+                found = {**part, **found}
+        read = self._read_state({**saved, "scalars": found}, prototypes, BaseRate.kinds())
+        self.base_rate = BaseRate.restored(read.scalars)
+        self._take_state(read)
 
 
 def default_pool(max_features: int | None = None) -> list[BinaryLinearClassifier]:

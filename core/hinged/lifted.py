@@ -34,7 +34,7 @@ class Lifted(LinearClassifier, Generic[Learner]):
 
     @abc.abstractmethod
     def _lift(self, x: Numbers) -> Numbers:
-        """Return what the learner is given for an event of finite numbers; change nothing."""
+        """Return the features of the learner for an event of finite numbers; change nothing."""
 
     def _meet(self, x: Numbers, w: float) -> None:
         """Take in the features of an event before it is learned."""
@@ -65,7 +65,7 @@ class Lifted(LinearClassifier, Generic[Learner]):
         return self.lifted.predict_learn_one(self._lift(numbers), y, w)
 
     def score_one(self, x: Event) -> float:
-        """Return the learner's score of what is made of `x`."""
+        """Return the learner's score of the features made of `x`."""
         return self.lifted.score_one(self._lift(finite_features(x)))
 
     def contributions(self, x: Features, y: Label | None = None) -> Contributions:
@@ -81,7 +81,7 @@ class Lifted(LinearClassifier, Generic[Learner]):
         self.lifted.track()
 
     def stored_bytes(self) -> int:
-        """Return what the numbers stored by name take."""
+        """Return the bytes of the numbers stored by name."""
         return self.lifted.stored_bytes()
 
     def get_state(self) -> dict[str, Any]:
@@ -149,5 +149,5 @@ class LiftedBinary(Lifted[BinaryLinearClassifier], BinaryLinearClassifier):
         return self.score_one(x)
 
     def predict_one(self, x: Event, **kwargs: object) -> bool:
-        """Return the learner's label for what is made of `x`."""
+        """Return the learner's label for the features made of `x`."""
         return self.lifted.predict_one(self._lift(finite_features(x)))

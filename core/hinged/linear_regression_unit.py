@@ -279,7 +279,7 @@ class LinearRegressionUnit(base.MiniBatchRegressor):
         return frames.numbers([self.predict_one(x) for x in frames.rows(X)], X)
 
     def explain_one(self, x: Event) -> Features:
-        """Return what each feature adds to the output, the intercept under `INTERCEPT`."""
+        """Return each feature's contribution to the output, the intercept under `INTERCEPT`."""
         parts: dict[Hashable, float] = {
             name: value * self._weights.get(name) for name, value in checked_features(x).items()
         }

@@ -8,7 +8,7 @@ __all__ = ["residual"]
 
 
 def residual(margin: float) -> float:
-    """Return 1 / (1 + exp(margin)): what the logistic loss falls by, per unit of margin.
+    """Return 1 / (1 + exp(margin)): the fall of the logistic loss per unit of margin.
 
     Examples
     --------

@@ -132,7 +132,7 @@ def _refuse_strangers(saved: Mapping[str, Any], members: int) -> None:
 
 
 def _by_member(part: object) -> dict[str, dict[str, Any]]:
-    """Return what a part of a flat state holds for each member, by the text of its number."""
+    """Return the part of a flat state of each member, by the text of its number."""
     if not isinstance(part, Mapping):
         raise InvalidState(f"must be a mapping, not {type(part).__name__}")
     members: dict[str, dict[str, Any]] = {}

@@ -57,7 +57,7 @@ class MulticlassClassifier(LinearClassifier):
     """
 
     _CLASS_RULE: ClassVar[ClassRule] = ""
-    """The rule that the compiled kernel knows; only the very class that sets it is asked."""
+    """The number of the rule in the compiled kernel; a subclass does not inherit it."""
     _rule = 0
 
     def __init__(self, fit_intercept: bool, max_classes: int | None) -> None:
@@ -115,7 +115,7 @@ class MulticlassClassifier(LinearClassifier):
         return softmax(self.scores_one(x))
 
     def explain_one(self, x: Event, y: Label | None = None) -> Features:
-        """Return what each feature adds to the score of a class, the intercept under `INTERCEPT`.
+        """Return each feature's contribution to the score of a class, with the intercept.
 
         Parameters
         ----------

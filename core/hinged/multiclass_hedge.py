@@ -9,7 +9,7 @@ from typing import Any
 from hinged import members, state
 from hinged.base import INTERCEPT, Contributions
 from hinged.errors import InvalidParameter, shown
-from hinged.events import Label, checked_weight, finite_features
+from hinged.events import Label, finite_features
 from hinged.kernel import (
     class_shares,
     judged,
@@ -34,9 +34,7 @@ from hinged.multiclass_logistic_sgd import MulticlassLogisticSGD
 from hinged.multiclass_passive_aggressive import MulticlassPassiveAggressive
 from hinged.multiclass_perceptron import MulticlassPerceptron
 from hinged.multiclass_quadratic import MulticlassQuadratic
-from hinged.parameters import NonNegativeNumber, PositiveNumber
-from hinged.state import COUNT, SUM
-from hinged.temperature import Temperature
+from hinged.pool import Pool
 from hinged.vector import Event, Features, Numbers
 
 __all__ = ["MulticlassHedge", "default_multiclass_pool"]
@@ -44,7 +42,7 @@ __all__ = ["MulticlassHedge", "default_multiclass_pool"]
 Scores = dict[Label, float]
 
 
-class MulticlassHedge(MulticlassByParts[None]):
+class MulticlassHedge(Pool[MulticlassClassifier], MulticlassByParts[None]):
     """A pool of multiclass learners: trust by mistakes, probabilities by temperature.
 
     Expert i scores class k with s_ik and holds the trust v_i, all of them summing to
@@ -108,9 +106,6 @@ class MulticlassHedge(MulticlassByParts[None]):
     """
 
     _CLASS_RULE = "pool"
-    learning_rate = PositiveNumber(mutable=True)
-    _learning_rate: float
-    share = NonNegativeNumber()
 
     def __init__(
         self,
@@ -123,30 +118,15 @@ class MulticlassHedge(MulticlassByParts[None]):
         if models is not None and not isinstance(models, Sequence):
             raise InvalidParameter(f"models must be a list of learners, not {shown(models)}")
         self.models = models
-        self.learning_rate = learning_rate
-        self.share = share
-        if not self.share < 1.0:
-            raise InvalidParameter(f"0 <= share < 1 must hold, not share={share!r}")
         pool = default_multiclass_pool(max_classes) if models is None else models
-        self._prototypes = [_checked(model) for model in pool]
-        if not self._prototypes:
-            raise InvalidParameter("models must hold at least one learner")
+        self._fill(map(_checked, pool), learning_rate, share)
         caps = [self.max_classes, *(model.max_classes for model in self._prototypes)]
         self._cap = min((cap for cap in caps if cap is not None), default=None)
-        self._experts = [model.clone() for model in self._prototypes]
-        count = len(self._experts)
-        self.trust = [1.0 / count] * count
-        self.temperatures = [Temperature() for _ in range(count + 1)]
         self._heard: tuple[list[Scores], list[Scores]] = [], []
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
         yield {"models": [MulticlassPerceptron(), MulticlassAROW()]}
-
-    @property
-    def experts(self) -> tuple[MulticlassClassifier, ...]:
-        """The learned experts, in the order of `models`."""
-        return tuple(self._experts)
 
     def _new_part(self) -> None:
         return None  # the experts have the parts
@@ -181,13 +161,6 @@ class MulticlassHedge(MulticlassByParts[None]):
     def _check_label(self, y: Hashable) -> Label:
         return admitted_class(y, self._parts, self._cap)
 
-    def check_weight(self, w: object) -> float:
-        """Return the sample weight as a float, or raise `InvalidEvent`."""
-        weight = checked_weight(w)
-        for expert in self._prototypes:
-            expert.check_weight(weight)
-        return weight
-
     def contributions(self, x: Features, y: Label | None = None) -> Contributions:
         """Return log-share and trust of each expert, by `"expert i"`; the rest is the intercept.
 
@@ -211,15 +184,6 @@ class MulticlassHedge(MulticlassByParts[None]):
         for expert in self._experts:
             expert.track()
 
-    @property
-    def numbers_per_name(self) -> int:
-        """The most numbers that all experts store for a name of one event."""
-        return sum(expert.numbers_per_name for expert in self._experts)
-
-    def stored_bytes(self) -> int:
-        """Return what the numbers stored by name take."""
-        return sum(expert.stored_bytes() for expert in self._experts)
-
     def growth_bytes(self, x: Event, y: Hashable, enough: float = math.inf) -> int:
         """Return how many more bytes learning `x` with the label `y` may store at most."""
         more = 0
@@ -230,17 +194,8 @@ class MulticlassHedge(MulticlassByParts[None]):
         return more
 
     def get_state(self) -> dict[str, Any]:
-        """Return all that is needed to go on learning, as `LinearClassifier.get_state` says.
-
-        `"members"` are the experts' types; the scalars and vectors of expert i are
-        named `"i/..."`, its trust `trust_i`, its temperature `log_scale_i` and
-        `curvature_i`, that of the pool likewise with the number of experts.
-        """
-        own = {"clock": self.clock, **{f"trust_{i}": v for i, v in enumerate(self.trust)}}
-        for i, temperature in enumerate(self.temperatures):
-            own |= temperature.scalars(f"_{i}")
-        flat = members.flat_state(type(self).__name__, own, self.accounting, self._experts)
-        return {**flat, "classes": self.classes}
+        """Return the complete state, as `LinearClassifier.get_state` and `Pool` describe it."""
+        return {**self._pool_state(), "classes": self.classes}
 
     def set_state(self, saved: Mapping[str, Any]) -> None:
         """Take over a saved state, or raise `InvalidState` and change nothing.
@@ -254,19 +209,8 @@ class MulticlassHedge(MulticlassByParts[None]):
         caps = first.max_classes, cap
         pools = [default_multiclass_pool(*caps), *_pools_before(*caps)]
         prototypes = members.pool_of(saved.get("members"), self._prototypes, pools)
-        fresh = [model.clone() for model in prototypes]
-        kinds = {"clock": COUNT} | {f"trust_{i}": SUM for i in range(len(fresh))}
-        for i in range(len(fresh) + 1):
-            kinds |= Temperature.kinds(f"_{i}")
-        scalars, account = members.restored_account(saved, kinds)
-        temperatures = [Temperature.restored(scalars, f"_{i}") for i in range(len(fresh) + 1)]
-        self._experts = members.restored(saved, fresh)
-        self._prototypes = prototypes
-        self.trust = [scalars[f"trust_{i}"] for i in range(len(fresh))]
-        self.temperatures = temperatures
+        self._take_state(self._read_state(saved, prototypes))
         self._parts = dict.fromkeys(classes)
-        self.clock = scalars["clock"]
-        self.accounting = account
 
 
 def default_multiclass_pool(

@@ -33,7 +33,7 @@ __all__ = ["ClassWeights", "ClassWeightsByName", "MulticlassLinearClassifier", "
 
 
 class ClassWeights(kernel.ClassWeights):
-    """The linear function of one class, and what its rule keeps beside it.
+    """The linear function of one class, and the other numbers of its rule.
 
     Parameters
     ----------
@@ -255,7 +255,7 @@ class MulticlassLinearClassifier(MulticlassByParts[ClassWeights]):
         return 1 if self._AUXILIARY is None else 2
 
     def stored_bytes(self) -> int:
-        """Return what the numbers stored by name take."""
+        """Return the bytes of the numbers stored by name."""
         return self._numbers * sum(part.weights.stored_bytes() for part in self._parts.values())
 
     def growth_bytes(self, x: Event, y: Hashable, enough: float = math.inf) -> int:

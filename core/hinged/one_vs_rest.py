@@ -114,7 +114,7 @@ class OneVsRest(MulticlassByParts[BinaryLinearClassifier]):
         return (len(self._parts) + 1) * self._prototype.numbers_per_name
 
     def stored_bytes(self) -> int:
-        """Return what the numbers stored by name take."""
+        """Return the bytes of the numbers stored by name."""
         return sum(member.stored_bytes() for member in self._parts.values())
 
     def growth_bytes(self, x: Event, y: Hashable, enough: float = math.inf) -> int:

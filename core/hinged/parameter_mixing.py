@@ -1,4 +1,4 @@
-"""Mixing: one learner from several that learned apart."""
+"""Parameter mixing: one learner from several that learned independently."""
 
 from __future__ import annotations
 

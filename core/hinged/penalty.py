@@ -1,4 +1,4 @@
-"""Penalties on every weight after every event, paid only when a weight is looked at."""
+"""Penalties on every weight after every event, applied only when a weight is read."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ class Quadratic(LiftedBinary):
         return 2 * self.lifted.numbers_per_name
 
     def missing_bytes(self, x: Event) -> int:
-        """Return what is missing of the names of `x` and their squares that there is room for.
+        """Return the missing names of `x` and of its squares that there is room for.
 
         The square of a name that is not stored counts in any case, that of a stored one by the
         value: where all values are 0 or 1, it is never stored.

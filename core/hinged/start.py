@@ -166,7 +166,7 @@ def started(initial: InitialWeights, cap: int | None) -> WeightVector:
 
 
 def starts_of(initial: InitialWeights) -> Callable[[Hashable], float] | None:
-    """Return what gives the weight that a name starts from; `None` if that is 0 for all."""
+    """Return a function of a name to its initial weight; `None` if that is 0 for all."""
     if initial is None or isinstance(initial, RandomWeights):
         return initial
     return lambda name: float(initial.get(name, 0.0))

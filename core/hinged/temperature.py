@@ -71,7 +71,7 @@ class Temperature(Scaling):
         return {f"log_scale{suffix}": self.log_scale, f"curvature{suffix}": self.curvature}
 
     def set_state(self, saved: object) -> None:
-        """Take over what `scalars` returned, or raise `InvalidState` and change nothing."""
+        """Restore the values of `scalars`, or raise `InvalidState` and change nothing."""
         kinds = self.kinds()
         given = state.part({"temperature": saved}, "temperature", kinds)
         one = self.restored(

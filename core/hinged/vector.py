@@ -75,7 +75,7 @@ class WeightVector(Storage):
         return _revived, self.parts()
 
     def stored_bytes(self) -> int:
-        """Return what the weights take: `VALUE_BYTES` and the name for each.
+        """Return the bytes of the weights: `VALUE_BYTES` and the name for each.
 
         Only the names that are new since the last call are looked at: they stand last.
         """

@@ -29,7 +29,7 @@ __all__ = [
 
 
 class StartupError(Exception):
-    """The service cannot start; the message states what to do about it."""
+    """The service cannot start; the message states the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ class TooSlow(ServiceError):
 
 
 class Conflict(ServiceError):
-    """The request contradicts what is already there."""
+    """The request contradicts existing data."""
 
     status = 409
     title = "Conflict"

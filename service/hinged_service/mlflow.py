@@ -94,7 +94,7 @@ class FrameModel:
         return pd.DataFrame([self.model.predict_proba_one(row) for row in rows])
 
     def close(self) -> None:
-        """End what it follows."""
+        """Close the followed models."""
         self._open.close()
 
     def __enter__(self) -> Self:

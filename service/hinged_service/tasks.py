@@ -1,4 +1,4 @@
-"""End of asyncio tasks; where a result goes that comes later."""
+"""End of asyncio tasks; receivers of later results."""
 
 from __future__ import annotations
 

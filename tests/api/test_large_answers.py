@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import socket
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,6 +14,7 @@ import pytest
 from hinged_service.client import RemoteClassifier
 from hinged_service.client import TooLarge as AnswerTooLarge
 from hinged_service.client.sync_client import Client
+from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer
 from tests.support.service import Service
 from tests.support.shared_service import NewModel
@@ -262,13 +262,13 @@ def test_clients_that_do_not_read_leave_room_for_others(small: Service) -> None:
                     stack.enter_context(_silent(small.port, path, json.dumps(large).encode()))
                 return client.post(path, json=large).status_code == 429
 
-            _until(is_refused)
+            wait_until(is_refused)
             assert client.post(path, json=QUESTION).status_code == 200
             assert client.post(path, json=[QUESTION] * 20).status_code == 200
             learned = client.post("/v1/models/m/learn", json={"x": {}, "y": "class 1"})
             assert learned.status_code == 200
             # what is not read in time is held no more, though the clients are still there
-            _until(lambda: client.post(path, json=large).status_code == 200)
+            wait_until(lambda: client.post(path, json=large).status_code == 200)
 
 
 @contextlib.contextmanager
@@ -283,13 +283,6 @@ def _silent(port: int, path: str, body: bytes) -> Iterator[None]:
         )
         connection.sendall(head.encode() + body)
         yield
-
-
-def _until(holds: Any, seconds: float = 60.0) -> None:
-    until_s = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < until_s
-        time.sleep(0.1)
 
 
 def test_weights_come_page_by_page(small: Service) -> None:

@@ -7,7 +7,6 @@ import itertools
 import json
 import math
 import random
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -17,6 +16,7 @@ from river import datasets
 from river.optim.schedulers import InverseScaling
 
 import hinged
+from tests.support.processes import wait_until_saved
 from tests.support.redis_server import RedisServer
 from tests.support.running import running
 from tests.support.service import Service
@@ -250,7 +250,7 @@ def check_through_http(
             del answer["position"], answer["duplicate"]
             assert answer == outcome._asdict()
     third = start(server)
-    _wait_until_saved(clients[0], path)
+    wait_until_saved(clients[0], path)
     try:
         clients.append(third.client())
         for client in clients:
@@ -276,17 +276,6 @@ def check_through_http(
         third.stop()
         for client in clients:
             client.close()
-
-
-def _wait_until_saved(client: httpx.Client, path: str) -> None:
-    """Return once the snapshot in Redis is where the model is."""
-    deadline = time.monotonic() + 20
-    while True:
-        model = client.get(path).json()
-        if model["position"].startswith(model["snapshot"] + "."):
-            return
-        assert time.monotonic() < deadline, "the model is never saved"
-        time.sleep(0.02)
 
 
 @pytest.mark.parametrize("name", BINARY)
@@ -362,7 +351,7 @@ def test_a_third_class_of_auto_after_a_snapshot_is_there_after_a_restart(
                 learner.learn_one(x, y)
             body = [{"x": x, "y": y} for x, y in events]
             assert client.post(f"{path}/learn", json=body).status_code == 200
-            _wait_until_saved(client, path)
+            wait_until_saved(client, path)
     third = start(server)
     try:
         with third.client() as client:
@@ -387,7 +376,7 @@ def test_weights_of_classes_lie_in_redis_as_json_of_class_and_feature(
         client.put(path, json={"learner": {"type": "multiclass_perceptron"}})
         odd = [{"x": {"y": 1, "x:y": 2}, "y": "A:x"}, {"x": {"x:y": 1}, "y": "A"}]
         client.post(f"{path}/learn", json=odd)
-        _wait_until_saved(client, path)
+        wait_until_saved(client, path)
         uid = json.loads(str(redis.hget("hinged:models", "layout")))["uid"]
         stored: Any = redis.hgetall(f"hinged:{{layout}}:model:{uid}:weights")
         # the first event has no rival; the second moves A by +1 and its rival A:x by -1
@@ -541,7 +530,7 @@ def test_a_new_class_wins_no_tie_against_one_seen_before_also_after_a_restart(
         one.put(path, json={"learner": {"type": "multiclass_perceptron", "fit_intercept": False}})
         for y in ("zebra", "apple"):  # no feature: every score stays 0
             one.post(f"{path}/learn", json={"x": {}, "y": y})
-        _wait_until_saved(one, path)
+        wait_until_saved(one, path)
         third = start(server)
         with third.client() as restarted:
             for client in (one, other, restarted):
@@ -581,11 +570,11 @@ def test_a_reset_model_starts_from_its_initial_weights(
         for _ in range(30):
             learn(client, path, False, x={"a": 1.0, "c": 1.0})
         assert client.get(f"{path}/weights").json()["weights"]["a"] < 2.0
-        _wait_until_saved(client, path)
+        wait_until_saved(client, path)
         assert client.post(f"{path}/reset").status_code == 200
         for number in range(30):
             learn(client, path, number % 2 == 0, x={"c": 1.0})
-        _wait_until_saved(client, path)
+        wait_until_saved(client, path)
     restarted = start(server)
     with restarted.client() as client:
         weights = client.get(f"{path}/weights").json()["weights"]

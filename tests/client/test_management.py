@@ -2,7 +2,6 @@
 
 import itertools
 import json
-import time
 from collections.abc import Callable
 
 import pytest
@@ -18,6 +17,7 @@ from hinged_service.client import (
     Unreachable,
 )
 from tests.client.conftest import NewName, Recorder
+from tests.support.processes import wait_until
 from tests.support.proxy import Proxy
 from tests.support.service import Service
 
@@ -92,10 +92,7 @@ def test_a_replay_learns_the_past_otherwise(api: Client, name: str) -> None:
     learner = {"type": "perceptron", "fit_intercept": False}
     made = api.replay(name, new, exclude={"ids": ["wrong"]}, learner=learner)
     assert made.spec["learner"]["fit_intercept"] is False
-    deadline = time.monotonic() + 30
-    while api.model(new).progress < 1:
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    wait_until(lambda: api.model(new).progress == 1)
     assert api.weights(new).weights == {"b": 5.0}
     assert api.model(new).excluded == 1
 

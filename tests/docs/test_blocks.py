@@ -38,7 +38,7 @@ KINDS = {"sh", "python"} | ({"javascript"} if which("node") else set())
 RUN = [page for page in PAGES if any(block.kind in KINDS for block in blocks(page))]
 SHOWN = [page for page in PAGES if any(block.kind == "console" for block in blocks(page))]
 EVENTS = 9 if "javascript" in KINDS else 8
-"""Events that `doors.md` brings in through its doors, the inbox among them."""
+"""Events that `send-events.md` brings in through its doors, the inbox among them."""
 REDIS_CLI = """#!{python}
 import sys, redis
 _, option, socket, *command = sys.argv
@@ -171,7 +171,7 @@ def test_the_blocks_of_a_page_run_and_answer_as_shown(
             answer = session.run(block)
         elif block.kind == "json":
             assert alike(json.loads(answer), json.loads(block.text)), answer
-    if name(page) == "docs/how-to/doors.md":
+    if name(page) == "docs/how-to/send-events.md":
         wait_until(lambda: session.get("/v1/models/mail")["events"] == EVENTS, 30)
 
 

@@ -242,7 +242,7 @@ def test_a_demo_whose_service_dies_fails_and_says_so(run: Callable[..., Command]
     os.kill(services[0], signal.SIGKILL)
     code, _, err = demo.finish()
     assert code == 1
-    assert "the service ended by itself" in err
+    assert "the service ended unexpectedly" in err
     assert demo.relatives() == []
 
 

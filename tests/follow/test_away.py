@@ -14,8 +14,8 @@ from hinged_service.errors import Unavailable
 from hinged_service.follow.read_only_model import FollowedModel
 from hinged_service.model.state import ModelState
 from tests.follow.conftest import Create, assert_equal_answers, events, following, learn
-from tests.follow.test_follower import _until
 from tests.store.transport.test_least_rights import login, refusals, users
+from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer
 from tests.support.running import running, serving
 
@@ -38,22 +38,22 @@ def test_it_goes_on_from_memory_and_never_with_what_the_log_lost(
             score = model.score_one({"a": 1})
 
             server.kill()
-            _until(lambda: model.status == "stale")
-            assert "Predictions go on from memory" in caplog.text
+            wait_until(lambda: model.status == "stale")
+            assert "Predictions continue from memory" in caplog.text
             assert (model.score_one({"a": 1}), model.position) == (score, lost)
 
             server.set_back(tmp_path / "older", *acl)
-            _until(lambda: model.status == "live" and model.trouble is None)
+            wait_until(lambda: model.status == "live" and model.trouble is None)
             assert model.position == kept, "it kept what the log lost"
             new = learn(api, "m", *events(20))
             model.wait_for(new, 20)
             assert_equal_answers(api, "m", model, {"a": 1}, events(1)[0]["x"])
 
             server.signal(signal.SIGSTOP)
-            _until(lambda: model.status == "stale")
+            wait_until(lambda: model.status == "stale")
             assert model.position == new
             server.signal(signal.SIGCONT)
-            _until(lambda: model.status == "live")
+            wait_until(lambda: model.status == "live")
 
 
 def test_one_that_fell_behind_a_trim_goes_on_from_a_newer_snapshot(
@@ -70,7 +70,7 @@ def test_one_that_fell_behind_a_trim_goes_on_from_a_newer_snapshot(
             found: Any = client.xrange(f"hinged:{{{name}}}:log", count=1)
             return bool(found[0][0] > behind.partition(".")[0])
 
-        _until(trimmed)
+        wait_until(trimmed)
         assert model.position == behind
         model.wait_for(learn(api, name, *events(1)), 20)
         assert_equal_answers(api, name, model, *(one["x"] for one in events(3)))

@@ -28,6 +28,7 @@ from tests.follow.conftest import (
 )
 from tests.store.transport.test_least_rights import login, refusals
 from tests.support.engine import fold_of, replica_state
+from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer
 
 
@@ -119,11 +120,11 @@ def test_an_alias_is_followed_through_a_promotion(
     with following(server, alias) as model:
         assert model.model == old
         api.post(f"/v1/aliases/{alias}/promote", json={"from": old, "to": new})
-        _until(lambda: model.model == new)
+        wait_until(lambda: model.model == new)
         model.wait_for(learn(api, new, *events(3)), 20)
         assert_equal_answers(api, new, model, events(1)[0]["x"])
         api.delete(f"/v1/aliases/{alias}")
-        _until(lambda: model.status == "gone")
+        wait_until(lambda: model.status == "gone")
 
 
 def test_commands_of_the_log(api: httpx.Client, server: RedisServer, create: Create) -> None:
@@ -132,12 +133,12 @@ def test_commands_of_the_log(api: httpx.Client, server: RedisServer, create: Cre
         learn(api, name, {"x": {"a": 1}, "y": True})
         api.post(f"/v1/models/{name}/checkpoints", json={"name": "good"})
         learn(api, name, {"x": {"a": 1}, "y": False})
-        _until(lambda: model.score_one({"a": 1}) == 0.0)
+        wait_until(lambda: model.score_one({"a": 1}) == 0.0)
         api.post(f"/v1/models/{name}/restore", json={"checkpoint": "good"})
-        _until(lambda: model.score_one({"a": 1}) == 2.0)
+        wait_until(lambda: model.score_one({"a": 1}) == 2.0)
         assert model.predict_one({"a": 1}) is True
         api.post(f"/v1/models/{name}/reset", json={})
-        _until(lambda: model.score_one({"a": 1}) == 0.0)
+        wait_until(lambda: model.score_one({"a": 1}) == 0.0)
         assert model.predict_one({"a": 1}) is False
         api.post(f"/v1/models/{name}/freeze", json={})
         model.wait_for(learn(api, name, {"x": {"a": 1}, "y": True}), 20)
@@ -202,12 +203,12 @@ def test_a_model_that_is_deleted_answers_no_more_and_its_successor_does(
     with following(server, name) as model:
         assert model.predict_one({"a": 1}) is True
         api.delete(f"/v1/models/{name}")
-        _until(lambda: model.status == "gone")
+        wait_until(lambda: model.status == "gone")
         assert model.staleness_s == math.inf
         with pytest.raises(NotFound):
             model.predict_one({"a": 1})
         create(name)
-        _until(lambda: model.status == "live")
+        wait_until(lambda: model.status == "live")
         assert model.score_one({"a": 1}) == 0.0
     with pytest.raises(NotFound), following(server, "nosuch"):
         pass
@@ -221,7 +222,7 @@ def test_another_version_stops_it_and_it_says_so(
     with following(server, name) as model, server.client() as client:
         uid = model._background.model().entry.uid
         client.hset(f"hinged:{{{name}}}:meta", f"fold:{uid}", "hinged-999")
-        _until(lambda: model.status == "set_aside")
+        wait_until(lambda: model.status == "set_aside")
         assert "hinged-999" in str(model.trouble)
         assert any("hinged-999" in line for line in caplog.messages)
         at_s = model.staleness_s
@@ -229,7 +230,7 @@ def test_another_version_stops_it_and_it_says_so(
         time.sleep(0.05)
         assert model.staleness_s > at_s
         client.hdel(f"hinged:{{{name}}}:meta", f"fold:{uid}")
-        _until(lambda: model.status == "live")
+        wait_until(lambda: model.status == "live")
         assert_equal_answers(api, name, model, {"a": 1})
 
 
@@ -281,13 +282,6 @@ def test_no_answer_is_of_half_an_entry(
                 one.join()
             sys.setswitchinterval(interval_s)
     assert not any(answers), "True or above 0: between two events of one entry"
-
-
-def _until(condition: Callable[[], bool], seconds: float = 20) -> None:
-    deadline_s = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline_s, "it did not happen in time"
-        time.sleep(0.01)
 
 
 def test_an_end_that_takes_long_is_not_cut_off(

@@ -405,7 +405,7 @@ def test_a_group_of_others_may_be_gone_on_from_which_is_told(
         client.xgroup_create("s", "g", "6-0")
     code, summary, stderr = reader(own_server, queue, "a", "--drain", "--from", "group").end()
     assert (code, summary["learned"]) == (0, 4), stderr
-    assert "Beginning behind 6-0" in stderr
+    assert "Beginning after 6-0" in stderr
     assert weights(own_server) == learned(rows[6:])
 
 

@@ -7,13 +7,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from hinged_service.client import Client
 from tests.streams.conftest import written
+from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer
 from tests.support.service import Service
 
@@ -48,9 +48,7 @@ def test_a_dataflow_that_is_killed_learns_each_record_once(
     assert bytewax("bytewax.recovery", "recovery", "1").wait(60) == 0
     run = ("bytewax.run", "flow:flow", "-r", "recovery", "-s", "0", "-b", "0")
     first = bytewax(*run)
-    deadline_s = time.monotonic() + 60
-    while api.model("mail").events < 20 and time.monotonic() < deadline_s:
-        time.sleep(0.005)
+    wait_until(lambda: api.model("mail").events >= 20)
     first.send_signal(signal.SIGKILL)
     first.wait()
     before = api.model("mail").events

@@ -1,4 +1,4 @@
-"""Looks at real processes: the living, the users of a directory, the left over."""
+"""Real processes: the living, the users of a directory, and waits for what they do."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import os
 import time
 from collections.abc import Callable
 from pathlib import Path
+
+import httpx
 
 PROC = Path("/proc")
 
@@ -49,3 +51,13 @@ def wait_until(condition: Callable[[], bool], timeout_s: float = 60) -> None:
     while not condition():
         assert time.monotonic() < deadline, "it did not happen in time"
         time.sleep(0.005)
+
+
+def wait_until_saved(client: httpx.Client, path: str) -> None:
+    """Return once the snapshot in Redis is at the position of the model."""
+
+    def is_saved() -> bool:
+        model = client.get(path).json()
+        return bool(model["position"].startswith(model["snapshot"] + "."))
+
+    wait_until(is_saved)

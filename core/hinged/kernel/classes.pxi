@@ -1,7 +1,7 @@
 # Classes: the weights of each class of a learner, and an ordinary event of a learner in one call.
 
 cdef class ClassWeights:
-    """The linear function of one class, and what its rule keeps beside it."""
+    """The linear function of one class, and the other numbers of its rule."""
 
     cdef public Storage weights, auxiliary
     cdef public double intercept, auxiliary_intercept
@@ -308,15 +308,15 @@ cdef bint taught_classes(
 ) except -1:
     """Do it, the scores of each learner being `found` if they are known."""
     cdef Accounting own
-    cdef object told
+    cdef object outcome
     cdef bint moved = False
     for expert, scores in zip(experts, found):
         own = expert.accounting
         overflows, ignored = own.overflows, own.ignored
-        told = learned_class(expert, event, x, y, w, False, scores)
-        if told is None:
-            told = expert.predict_learn_one(x, y, w)
-        moved = moved or told[3]
+        outcome = learned_class(expert, event, x, y, w, False, scores)
+        if outcome is None:
+            outcome = expert.predict_learn_one(x, y, w)
+        moved = moved or outcome[3]
         account.overflows += own.overflows - overflows
         account.ignored += own.ignored - ignored
     return moved

@@ -64,13 +64,12 @@ cdef struct Event:
     PyObject **names
     Py_hash_t *hashes
     double *values
-    int32_t *hints  # the entries in the table that was looked at last, in the order of
-    int32_t *numbers  # these; NULL: in that of the names
+    int32_t *hints  # of what was read: by the numbers of names, their entries in the table that
+    int32_t *numbers  # was looked at last; NULL: there are none
     PyObject *reading  # owned; what all of these belong to, NULL: to the event itself, which has
     PyObject **own_names  # references to its names
     Py_hash_t *own_hashes
     double *own_values
-    int32_t *own_hints
     int32_t *places  # the entries in the table that is looked at
     Py_ssize_t squares  # so many of the last names are those of squares, NULL until they are
     int32_t *roots  # needed; the numbers of what they are squares of
@@ -103,7 +102,6 @@ cdef int widen(Event *event, Py_ssize_t count) except -1:
     event.own_names = <PyObject **>wider(event.own_names, count * sizeof(PyObject *))
     event.own_hashes = <Py_hash_t *>wider(event.own_hashes, count * sizeof(Py_hash_t))
     event.own_values = <double *>wider(event.own_values, count * sizeof(double))
-    event.own_hints = <int32_t *>wider(event.own_hints, count * sizeof(int32_t))
     event.places = <int32_t *>wider(event.places, count * sizeof(int32_t))
     event.roots = <int32_t *>wider(event.roots, count * sizeof(int32_t))
     event.results = <double *>wider(event.results, MOST_VECTORS * count * sizeof(double))
@@ -214,7 +212,10 @@ cdef Event *gathered(object x) except NULL:
     cdef Py_ssize_t at = 0, found = 0, i, count
     cdef PyObject *name
     cdef PyObject *value
-    cdef PyObject **values
+    cdef PyObject **names
+    cdef PyObject **objects
+    cdef Py_hash_t *hashes
+    cdef double *values
     for i in range(2):
         event = &shared[i]
         if event.of == <PyObject *>x and not event.lent:
@@ -241,20 +242,23 @@ cdef Event *gathered(object x) except NULL:
         count = PyDict_Size(x)
         widen(event, count)
         event.names, event.hashes = event.own_names, event.own_hashes
-        event.values, event.hints = event.own_values, event.own_hints
-        values = <PyObject **>event.results
+        event.values, event.hints = event.own_values, NULL
+        names, hashes, values = event.names, event.hashes, event.values
+        objects = <PyObject **>event.results
         while found < count and PyDict_Next(x, &at, &name, &value):
             HK_PREFETCH(name)  # they are often in no cache: all are on their way before one is read
             HK_PREFETCH(value)
-            event.names[found], values[found] = name, value
+            names[found], objects[found] = name, value
             found += 1
         for i in range(found):
-            event.values[i] = number(values[i])
-            Py_INCREF(<object>event.names[i])
-            event.count += 1
+            values[i] = number(objects[i])
         for i in range(found):
-            event.hints[i] = -1
-            event.hashes[i] = hk_hash(event.names[i])
+            Py_XINCREF(names[i])
+            hashes[i] = hk_text_hash(names[i]) if hk_is_text(names[i]) else -1
+        event.count = found
+        for i in range(found):
+            if hashes[i] == -1:
+                hashes[i] = hk_hash(names[i])
     except BaseException:
         released(event)
         raise
@@ -267,16 +271,17 @@ cdef void forget(Event *event) noexcept:
     """Let go of the names."""
     cdef Py_ssize_t i, count = event.count
     cdef PyObject *reading = event.reading
+    cdef PyObject **names = event.own_names
     event.serial = 0
     event.count = event.squares = 0
     event.has_norm = False
     if reading != NULL:
         event.reading = NULL
-        event.numbers = NULL
+        event.hints = event.numbers = NULL
         Py_XDECREF(reading)
         return
     for i in range(count):
-        Py_XDECREF(event.own_names[i])
+        Py_XDECREF(names[i])
 
 
 cdef void released(Event *event) noexcept:
@@ -292,16 +297,10 @@ cdef void released(Event *event) noexcept:
     PyMem_Free(event.own_names)
     PyMem_Free(event.own_hashes)
     PyMem_Free(event.own_values)
-    PyMem_Free(event.own_hints)
     PyMem_Free(event.places)
     PyMem_Free(event.roots)
     PyMem_Free(event.results)
     PyMem_Free(event)
-
-
-cdef inline int32_t *hint_of(Event *event, Py_ssize_t i) noexcept:
-    """Return where to note the entry of the event's name i."""
-    return &event.hints[i if event.numbers == NULL else event.numbers[i]]
 
 
 cdef double norm(const double *values, Py_ssize_t count) noexcept:

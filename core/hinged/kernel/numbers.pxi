@@ -75,7 +75,7 @@ cdef inline const char *past_space(const char *p) noexcept:
 
 
 cdef inline const char *past_text(const char *p) noexcept:
-    """Return where the closing mark of a text stands, NULL for one that is not plain."""
+    """Return the address of the closing mark of a text, NULL for one that is not plain."""
     while p[0] != c'"':
         if <uint8_t>p[0] < 32 or p[0] == c"\\":
             return NULL
@@ -83,10 +83,23 @@ cdef inline const char *past_text(const char *p) noexcept:
     return p
 
 
+cdef inline const char *past_digits(const char *p, uint64_t *m) noexcept:
+    """Append digits to a number, modulo 2^64; return where they end."""
+    cdef uint64_t total = m[0]
+    cdef uint8_t digit = <uint8_t>(p[0] - c"0")
+    while digit < 10:
+        total = total * 10 + digit
+        p += 1
+        digit = <uint8_t>(p[0] - c"0")
+    m[0] = total
+    return p
+
+
 cdef const char *number_at(const char *p, double *value) except? NULL:
     """Read a number of JSON; return what is behind it, NULL for one that is not plain."""
     cdef const char *start = p
     cdef const char *part
+    cdef const char *first  # of the digits that count, behind all zeros
     cdef char *stop
     cdef uint64_t m = 0
     cdef int digits = 0, power = 0, exponent = 0
@@ -95,20 +108,19 @@ cdef const char *number_at(const char *p, double *value) except? NULL:
     if p[0] == c"0":
         p += 1
     elif is_digit(p[0]):
-        while is_digit(p[0]):
-            m = m * 10 + <uint64_t>(p[0] - c"0")
-            digits += 1
-            p += 1
+        first = p
+        p = past_digits(p, &m)
+        digits = <int>(p - first)
     else:
         return NULL
     if p[0] == c".":
         whole = False
-        p += 1
-        part = p
-        while is_digit(p[0]):
-            m = m * 10 + <uint64_t>(p[0] - c"0")
-            digits += digits != 0 or m != 0  # m is 0 again at multiples of 2^64
-            p += 1
+        part = first = p + 1
+        if digits == 0:
+            while first[0] == c"0":
+                first += 1
+        p = past_digits(first, &m)
+        digits += <int>(p - first)
         if p == part:
             return NULL
         if p - start > MOST_DIGITS:

@@ -1,4 +1,4 @@
-# Penalties: weights that are shrunk and pulled only when they are looked at.
+# Penalties: weights that are shrunk and pulled only when they are read.
 
 def shrunk_dot(Storage weights, Storage marks, x, double log_shrink, list found):
     """Return `w . x` of weights that are shrunk since their marks, and append these to a list."""

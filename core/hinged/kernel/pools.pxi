@@ -125,12 +125,12 @@ cdef class Mixing:
         self._learn(z, positive, w)
 
     cdef void _learn(self, double z, bint positive, double w) noexcept:
-        cdef double own, told, evidence, odds, trust
+        cdef double own, rate, evidence, odds, trust
         if w > MOST_WEIGHT:
             w = MOST_WEIGHT
         own = self.positives if positive else self.negatives
-        told = own / (self.positives + self.negatives)
-        evidence = w * log(told * (1.0 + exp(-z if positive else z)))
+        rate = own / (self.positives + self.negatives)
+        evidence = w * log(rate * (1.0 + exp(-z if positive else z)))
         if evidence > MOST_EVIDENCE:
             evidence = MOST_EVIDENCE
         elif evidence < -MOST_EVIDENCE:
@@ -277,7 +277,7 @@ cdef double score_at_once(expert, Event *event, x) except? -1.0:
 
 
 cdef bint learn_at_once(
-    expert, Event *event, x, double target, double w, Told *told
+    expert, Event *event, x, double target, double w, Result *result
 ) except -1:
     """Let a learner of a known rule, also a `Quadratic` of one, learn an ordinary event.
 
@@ -287,10 +287,10 @@ cdef bint learn_at_once(
     if not isinstance(expert, BinaryCore):
         return False
     if not is_quadratic(expert):
-        return (<BinaryCore>expert)._learn_event(event, target, w, told)
+        return (<BinaryCore>expert)._learn_event(event, target, w, result)
     squares = gathered_squares(event, x)
     try:
-        return learn_at_once(expert.lifted, squares, None, target, w, told)
+        return learn_at_once(expert.lifted, squares, None, target, w, result)
     finally:
         released(squares)
 
@@ -308,9 +308,9 @@ def pool_event(
     Accounting account,
     double constant,
 ):
-    """Let a pool learn an event; return what it tells, as `_learn` does, and the new trust."""
+    """Let a pool learn an event; return its outcome, as `_learn` does, and the new trust."""
     cdef Event *event
-    cdef Told told
+    cdef Result result
     cdef Scaling scaling
     cdef double pool = 0.0, target = 1.0 if positive else -1.0, z, score, margin, size
     cdef bint updated = False, mistake
@@ -322,13 +322,13 @@ def pool_event(
     try:
         for i in range(count):
             expert = experts[i]
-            if not learn_at_once(expert, event, x, target, w, &told):
-                outcome = pure.taught(expert, x, positive, w, account)
-                told.positive, told.score, told.updated = outcome[0], outcome[1], outcome[3]
-            updated = updated or told.updated
-            wrong.append(told.positive != positive)
+            if not learn_at_once(expert, event, x, target, w, &result):
+                fields = pure.taught(expert, x, positive, w, account)
+                result.positive, result.score, result.updated = fields[0], fields[1], fields[3]
+            updated = updated or result.updated
+            wrong.append(result.positive != positive)
             scaling = scalings[i]
-            z = scaling._log_odds(told.score)
+            z = scaling._log_odds(result.score)
             log_odds.append(z)
             pool += <double>trust[i] * z
         size = norm_once(event)
@@ -349,8 +349,8 @@ def pool_event(
         scaling = scalings[i]
         scaling._learn(log_odds[i], positive, w)
     base_rate._learn(z, positive, w)
-    told.loss = 1.0 - margin if margin < 1.0 else 0.0
-    fields = (score > 0.0, score, mistake, updated, told.loss)
+    result.loss = 1.0 - margin if margin < 1.0 else 0.0
+    fields = (score > 0.0, score, mistake, updated, result.loss)
     return fields, judged(trust, wrong, loss, share)
 
 
@@ -360,13 +360,13 @@ def teach(dict experts, x, y, double w, account):
     What they leave out is counted in `account`.
     """
     cdef Event *event = gathered(x)
-    cdef Told told
+    cdef Result result
     cdef bint moved = False
     try:
         for label, expert in experts.items():
             right = bool(label == y)
-            if learn_at_once(expert, event, x, 1.0 if right else -1.0, w, &told):
-                moved = moved or told.updated
+            if learn_at_once(expert, event, x, 1.0 if right else -1.0, w, &result):
+                moved = moved or result.updated
             else:
                 moved = pure.taught(expert, x, right, w, account).updated or moved
         return moved

@@ -45,7 +45,7 @@ cdef double exact_sum(const double *values, Py_ssize_t count) noexcept:
 
 
 def log_probabilities(dict shares):
-    """Return what is shared out, as logarithms that are those of probabilities."""
+    """Return logarithms of shares, normalised to those of probabilities."""
     cdef Scored one = Scored()
     cdef double total
     cdef Py_ssize_t i

@@ -143,7 +143,7 @@ cdef class Reading:
         return 0
 
     cdef bint _found(self, Py_ssize_t first) except -1:
-        """Find the names from one on; return whether all are plain, and none stands twice."""
+        """Find the names from one on; return whether all are plain and different."""
         cdef KnownNames names = self.known
         cdef Known *known
         cdef Py_ssize_t i

@@ -56,12 +56,12 @@ cdef class Accounting:
                 self.radius = reach if reach < LARGEST else LARGEST
 
 
-cdef struct Told:
+cdef struct Result:
     double score, loss
     bint positive, mistake, updated
 
 
-cdef struct Given:
+cdef struct RuleState:
     bint ordinary, on_tie, projects
     double margin, rate, C, r, phi, forgetting, decay, clock
     double own  # the intercept's own variance, squares or sum
@@ -140,14 +140,14 @@ cdef class BinaryCore:
         """Return the label of an ordinary event of a rule that is known, else `None`."""
         cdef Event *event
         cdef double score
-        if not PyDict_CheckExact(x):
+        if not PyDict_CheckExact(x) or not self._goes_at_once():
             return None
         try:
             event = gathered(x)
         except TypeError:
             return None
         try:
-            score = score_at_once(self, event, x)
+            score = self._served(event) if self._rule else score_at_once(self, event, x)
         finally:
             released(event)
         return self._is_true(score) if isfinite(score) else None
@@ -155,29 +155,33 @@ cdef class BinaryCore:
     cdef inline bint _is_known(self) noexcept:
         return self._rule and self._weights is not None and self._weights.plain
 
+    cdef inline bint _goes_at_once(self) except -1:
+        """Return whether an ordinary event may take one call, also of a `Quadratic`."""
+        return self._is_known() or is_quadratic(self)
+
     cdef inline bint _is_true(self, double score) noexcept:
         return score > 0.0 or (self.label_at_zero and score == 0.0)
 
     cdef double _served(self, Event *event) except? -1.0:
         """Return the score that predicts, of a rule that is known."""
         cdef Storage weights = self._weights
-        cdef Given given
+        cdef RuleState state
         cdef Storage second, third
         cdef double served
         if self._rule < AVERAGED or self._rule >= PROXIMAL:
             return weights._dot(event) + self.intercept
-        second = self._given(&given)
-        if not given.ordinary:
+        second = self._read_state(&state)
+        if not state.ordinary:
             return NAN
-        if self._rule == POCKET and self._is_pocketed(&given):
+        if self._rule == POCKET and self._is_pocketed(&state):
             return second._dot(event) + self.pocket_intercept
         third = self._third()
         return self._served_from_raw(
-            self._raw(event, &given, weights, second, third), event, &given, second
+            self._raw(event, &state, weights, second, third), event, &state, second
         )
 
     cdef double _raw(
-        self, Event *event, Given *given, Storage weights, Storage second, Storage third
+        self, Event *event, RuleState *state, Storage weights, Storage second, Storage third
     ) except? -1.0:
         """Return the score of the weights that learn; penalised weights become the results."""
         cdef int rule = self._rule
@@ -185,10 +189,10 @@ cdef class BinaryCore:
         if rule < CONSTANT_SHRUNK or rule >= PROXIMAL:
             total = weights._dot_and_norm(event)
         elif rule < CONSTANT_PULLED:
-            total = shrunk_results(weights, second, event, given.log_shrink)
+            total = shrunk_results(weights, second, event, state.log_shrink)
         elif rule < ADAGRAD_PENALISED:
             total = pulled_results(
-                weights, second, third, event, given.log_shrink, given.pull, given.l2 > 0.0
+                weights, second, third, event, state.log_shrink, state.pull, state.l2 > 0.0
             )
         else:
             total = adaptive_now(
@@ -196,35 +200,36 @@ cdef class BinaryCore:
                 second,
                 third,
                 event,
-                given.clock + given.events,
-                given.rate,
-                given.l1,
-                given.l2,
+                state.clock + state.events,
+                state.rate,
+                state.l1,
+                state.l2,
             )
         return total + self.intercept
 
     cdef double _served_from_raw(
-        self, double raw, Event *event, Given *given, Storage second
+        self, double raw, Event *event, RuleState *state, Storage second
     ) except? -1.0:
-        """Return the score that predicts, given that of the weights that learn."""
-        cdef double events = given.clock + given.events
+        """Return the score that predicts, from that of the weights that learn."""
+        cdef double events = state.clock + state.events
         if self._rule == AVERAGED:
-            return raw - (second._dot(event) + given.own) / (events if events > 0.0 else 1.0)
-        if self._rule == POCKET and self._is_pocketed(given):
+            return raw - (second._dot(event) + state.own) / (events if events > 0.0 else 1.0)
+        if self._rule == POCKET and self._is_pocketed(state):
             return second._dot(event) + self.pocket_intercept
         return raw
 
-    cdef inline bint _is_pocketed(self, Given *given) noexcept:
-        return given.clock + given.events - given.last_update <= given.record
+    cdef inline bint _is_pocketed(self, RuleState *state) noexcept:
+        return state.clock + state.events - state.last_update <= state.record
 
     def _learn_at_once(self, x, y, w):
         """Learn an ordinary event and return its outcome, or change nothing and return `None`."""
         cdef Event *event
-        cdef Told told
+        cdef Result result
         if not (
             (PyDict_CheckExact(x) or isinstance(x, Features))
             and (y is True or y is False)
             and type(w) is float
+            and self._goes_at_once()
         ):
             return None
         try:
@@ -232,25 +237,25 @@ cdef class BinaryCore:
         except TypeError:
             return None
         try:
-            if not learn_at_once(self, event, x, 1.0 if y is True else -1.0, w, &told):
+            if not learn_at_once(self, event, x, 1.0 if y is True else -1.0, w, &result):
                 return None
         finally:
             released(event)
-        return told.positive, told.score, told.mistake, told.updated, told.loss
+        return result.positive, result.score, result.mistake, result.updated, result.loss
 
     def _learn_rows(self, list names, const double[:, :] rows, const uint8_t[::1] labels):
         """Learn rows, the first of these, as long as they are ordinary; return how many."""
         cdef Event *event
-        cdef Told told
-        cdef Given given
+        cdef Result result
+        cdef RuleState state
         cdef double *own_values
         cdef double *block = NULL
         cdef const char *column
         cdef Py_ssize_t step = rows.strides[0]
         cdef Py_ssize_t row, i, k, end, count = len(names), total = rows.shape[0]
-        cdef Storage second = self._given(&given), third = self._third()
+        cdef Storage second = self._read_state(&state), third = self._third()
         cdef bint in_place = rows.strides[1] == sizeof(double)
-        if not given.ordinary:
+        if not state.ordinary:
             return 0
         event = gathered(dict.fromkeys(names, 0.0))
         own_values = event.values
@@ -274,7 +279,7 @@ cdef class BinaryCore:
                     event.values = block + (row % BLOCK) * count
                 event.has_norm = False
                 if not self._learned(
-                    event, 1.0 if labels[row] else -1.0, 1.0, &told, &given, second, third
+                    event, 1.0 if labels[row] else -1.0, 1.0, &result, &state, second, third
                 ):
                     return row
             return total
@@ -283,18 +288,18 @@ cdef class BinaryCore:
             PyMem_Free(block)
             forget(event)
             released(event)
-            self._keep(&given)
+            self._write_state(&state)
 
     def _learn_run(
         self, list xs, list ys, list ws, Py_ssize_t at, Py_ssize_t end, Py_ssize_t names
     ):
         """Learn events that were read, from `at` on as long as they are ordinary; return outcomes."""
         cdef Event *event
-        cdef Told told
-        cdef Given given
+        cdef Result result
+        cdef RuleState state
         cdef list found = []
-        cdef Storage second = self._given(&given), third = self._third()
-        if not given.ordinary:
+        cdef Storage second = self._read_state(&state), third = self._third()
+        if not state.ordinary:
             return found
         try:
             for at in range(at, min(end, len(xs), len(ys), len(ws))):
@@ -309,86 +314,88 @@ cdef class BinaryCore:
                 event = gathered_before(x)
                 try:
                     if not self._learned(
-                        event, 1.0 if y is True else -1.0, w, &told, &given, second, third
+                        event, 1.0 if y is True else -1.0, w, &result, &state, second, third
                     ):
                         break
                 finally:
                     released(event)
-                found.append((told.positive, told.score, told.mistake, told.updated, told.loss))
+                found.append(
+                    (result.positive, result.score, result.mistake, result.updated, result.loss)
+                )
         finally:
-            self._keep(&given)
+            self._write_state(&state)
         return found
 
-    cdef bint _learn_event(self, Event *event, double target, double w, Told *told) except -1:
+    cdef bint _learn_event(self, Event *event, double target, double w, Result *result) except -1:
         """Learn an event; return whether it was ordinary, else nothing has changed."""
-        cdef Given given
-        cdef Storage second = self._given(&given)
+        cdef RuleState state
+        cdef Storage second = self._read_state(&state)
         if not (
-            given.ordinary
-            and self._learned(event, target, w, told, &given, second, self._third())
+            state.ordinary
+            and self._learned(event, target, w, result, &state, second, self._third())
         ):
             return False
-        self._keep(&given)
+        self._write_state(&state)
         return True
 
-    cdef Storage _given(self, Given *given):
-        """Read what a rule is given; return its second vector."""
+    cdef Storage _read_state(self, RuleState *state):
+        """Read the parameters and numbers of the rule; return its second vector."""
         cdef int rule = self._rule
         cdef object rate
-        given.events = given.mistakes = given.updates = 0
-        given.ordinary = self._is_known()
-        if not given.ordinary:
+        state.events = state.mistakes = state.updates = 0
+        state.ordinary = self._is_known()
+        if not state.ordinary:
             return None
-        given.clock = self.clock
+        state.clock = self.clock
         if rule == PERCEPTRON or CONSTANT <= rule < BETTING:
             rate = self._learning_rate
-            given.ordinary = type(rate) is float
-            if not given.ordinary:
+            state.ordinary = type(rate) is float
+            if not state.ordinary:
                 return None
-            given.rate = rate
+            state.rate = rate
         if rule >= PROXIMAL:
-            given.ordinary = self.initial_weights is None
-            given.start, given.bet[1] = self.initial_intercept, self.intercept_sum
+            state.ordinary = self.initial_weights is None
+            state.start, state.bet[1] = self.initial_intercept, self.intercept_sum
             if rule == PROXIMAL:
-                given.beta, given.l1, given.l2 = self._beta, self._l1, self._l2
-                given.bet[2] = self.intercept_squares
+                state.beta, state.l1, state.l2 = self._beta, self._l1, self._l2
+                state.bet[2] = self.intercept_squares
             else:
-                given.bet[2], given.bet[3] = self.intercept_scale, self.intercept_size
-                given.bet[4] = self.intercept_reward
+                state.bet[2], state.bet[3] = self.intercept_scale, self.intercept_size
+                state.bet[4] = self.intercept_reward
             return None
         if rule >= CONSTANT_SHRUNK:
-            given.l1, given.l2 = self._l1, self._l2
-            given.ordinary = rule == ADAGRAD_PENALISED or (given.l1 > 0.0) == (
+            state.l1, state.l2 = self._l1, self._l2
+            state.ordinary = rule == ADAGRAD_PENALISED or (state.l1 > 0.0) == (
                 rule >= CONSTANT_PULLED
             )
             if rule == ADAGRAD_PENALISED:
-                given.own = self.intercept_squares
+                state.own = self.intercept_squares
                 return self._squares
-            given.projects = rule == PEGASOS_SHRUNK and self._projects
-            if given.projects:
-                given.own = self.intercept_squares
-            given.log_shrink, given.pull = self.log_shrink, self.pull
+            state.projects = rule == PEGASOS_SHRUNK and self._projects
+            if state.projects:
+                state.own = self.intercept_squares
+            state.log_shrink, state.pull = self.log_shrink, self.pull
             return self._shrink_marks
         if rule == AVERAGED:
-            given.own = self.intercept_sum
+            state.own = self.intercept_sum
             return self._sums
         if rule == POCKET:
-            given.record, given.last_update = self.record, self.last_update
+            state.record, state.last_update = self.record, self.last_update
             return self._pocket
         if rule == PERCEPTRON:
-            given.margin, given.on_tie = self._update_margin, self._on_tie
+            state.margin, state.on_tie = self._update_margin, self._on_tie
         elif rule <= SQUARED or rule == SCW:
-            given.C = self._C
+            state.C = self._C
         if rule == SCW:
-            given.phi, given.forgetting = self._phi, 0.0
+            state.phi, state.forgetting = self._phi, 0.0
         elif rule == AROW:
-            given.r, given.forgetting = self._r, self._forgetting
+            state.r, state.forgetting = self._r, self._forgetting
         if rule == AROW or rule == SCW:
-            given.own = self.intercept_variance
+            state.own = self.intercept_variance
             return self._variance
         if ADAGRAD <= rule <= LOGISTIC_ADAGRAD:
-            given.decay = self._decay if rule == RMS else -1.0
-            given.own = self.intercept_squares
+            state.decay = self._decay if rule == RMS else -1.0
+            state.own = self.intercept_squares
             return self._squares
         return None
 
@@ -396,39 +403,39 @@ cdef class BinaryCore:
         """Return the marks of an absolute penalty."""
         return self._pull_marks if CONSTANT_PULLED <= self._rule < PROXIMAL else None
 
-    cdef int _keep(self, Given *given) except -1:
-        """Count what was learned, and keep the numbers that changed with it."""
+    cdef int _write_state(self, RuleState *state) except -1:
+        """Count the learned events; write back the numbers that changed."""
         cdef Accounting account = self.accounting
         cdef int rule = self._rule
-        if not given.events:
+        if not state.events:
             return 0
-        account.events += given.events
-        self.clock += given.events
-        if given.mistakes:
-            account.mistakes += given.mistakes
+        account.events += state.events
+        self.clock += state.events
+        if state.mistakes:
+            account.mistakes += state.mistakes
         if CONSTANT_SHRUNK <= rule < ADAGRAD_PENALISED:
-            self.log_shrink = given.log_shrink
+            self.log_shrink = state.log_shrink
             if rule >= CONSTANT_PULLED:
-                self.pull = given.pull
-            if given.projects:
-                self.intercept_squares = given.own
-        if given.updates:
-            account.updates += given.updates
+                self.pull = state.pull
+            if state.projects:
+                self.intercept_squares = state.own
+        if state.updates:
+            account.updates += state.updates
             if rule == AROW or rule == SCW:
-                self.intercept_variance = given.own
+                self.intercept_variance = state.own
             elif ADAGRAD <= rule <= LOGISTIC_ADAGRAD or rule == ADAGRAD_PENALISED:
-                self.intercept_squares = given.own
+                self.intercept_squares = state.own
             elif rule == AVERAGED:
-                self.intercept_sum = given.own
+                self.intercept_sum = state.own
             elif rule == POCKET:
-                self.last_update = given.last_update
+                self.last_update = state.last_update
             elif rule >= PROXIMAL:
-                self.intercept_sum = given.bet[1]
+                self.intercept_sum = state.bet[1]
                 if rule == PROXIMAL:
-                    self.intercept_squares = given.bet[2]
+                    self.intercept_squares = state.bet[2]
                 else:
-                    self.intercept_scale, self.intercept_size = given.bet[2], given.bet[3]
-                    self.intercept_reward = given.bet[4]
+                    self.intercept_scale, self.intercept_size = state.bet[2], state.bet[3]
+                    self.intercept_reward = state.bet[4]
         return 0
 
     cdef bint _learned(
@@ -436,14 +443,14 @@ cdef class BinaryCore:
         Event *event,
         double target,
         double w,
-        Told *told,
-        Given *given,
+        Result *result,
+        RuleState *state,
         Storage second,
         Storage third,
     ) except -1:
         """Learn an event; return whether it was ordinary, else nothing has changed.
 
-        What changes but for the vectors, the intercept and the losses is left in `given`.
+        What changes but for the vectors, the intercept and the losses is left in `state`.
         """
         cdef Storage weights = self._weights
         cdef int rule = self._rule
@@ -456,76 +463,76 @@ cdef class BinaryCore:
             return False
         if self.max_features is not None and weights.count + event.count > self.max_features:
             return False
-        score = self._raw(event, given, weights, second, third)
+        score = self._raw(event, state, weights, second, third)
         size = norm_once(event)
         if not (isfinite(score) and size < INFINITY):
             return False
         margin = target * score
-        told.score = self._served_from_raw(score, event, given, second)
-        if not isfinite(told.score):
+        result.score = self._served_from_raw(score, event, state, second)
+        if not isfinite(result.score):
             return False
-        told.positive = self._is_true(told.score)
-        told.mistake = told.positive != (target > 0.0)
-        told.loss = 1.0 - margin if margin < 1.0 else 0.0
+        result.positive = self._is_true(result.score)
+        result.mistake = result.positive != (target > 0.0)
+        result.loss = 1.0 - margin if margin < 1.0 else 0.0
         if CONSTANT_SHRUNK <= rule < ADAGRAD_PENALISED:
             return self._learned_penalised(
-                event, target, w, margin, told, given, weights, second, third
+                event, target, w, margin, result, state, weights, second, third
             )
         if rule >= PROXIMAL:
-            return self._learned_by_sums(event, target, w, margin, told, given)
+            return self._learned_by_sums(event, target, w, margin, result, state)
 
         if rule == PERCEPTRON:
-            if margin <= given.margin and (told.mistake or given.on_tie):
-                step = given.rate * w * target
+            if margin <= state.margin and (result.mistake or state.on_tie):
+                step = state.rate * w * target
         elif rule <= SQUARED:
             if rule == UNCAPPED and w != 1.0:
                 return False
             if margin <= 1.0:
                 step = aggressive_step(
-                    rule, given.C * w, 1.0 - margin, size * size + constant
+                    rule, state.C * w, 1.0 - margin, size * size + constant
                 ) * target
         elif rule <= SCW:
             if margin <= 1.0 or rule == SCW:
-                own = given.own
+                own = state.own
                 spread = spread_of(second, event)
                 if not isfinite(spread):
                     return False
                 if rule == AROW:
-                    slope = spread + own * constant + given.r / w
+                    slope = spread + own * constant + state.r / w
                     if not slope > 0.0:
                         return False
                     beta = 1.0 / slope
                     step = (1.0 - margin) * beta * target
-                    forgetting = given.forgetting
+                    forgetting = state.forgetting
                 else:
                     step = soft_step(
-                        margin, spread + own * constant, given.phi, given.C * w, &beta
+                        margin, spread + own * constant, state.phi, state.C * w, &beta
                     ) * target
         elif rule <= SQRT:
             if margin <= 1.0:
-                rate = given.rate
+                rate = state.rate
                 if rule == SQRT:
-                    if given.clock > MOST_EXACT:
+                    if state.clock > MOST_EXACT:
                         return False
-                    rate = rate / sqrt(given.clock + given.events + 1.0)
+                    rate = rate / sqrt(state.clock + state.events + 1.0)
                 step = rate * w * target
         elif rule == LINEAR or rule == LINEAR_CAPPED:
-            step = given.rate * w
+            step = state.rate * w
             if rule == LINEAR_CAPPED:
                 step = min(step, 1.0 / (size * size + constant + 1.0 - constant))
             step = step * (1.0 - margin) * target
         elif rule == AVERAGED or rule == POCKET:
             if margin <= 0.0:
-                step = given.rate * w * target
-                lag = (given.clock + given.events) * step
-                if given.clock > MOST_EXACT or step == 0.0 or (
+                step = state.rate * w * target
+                lag = (state.clock + state.events) * step
+                if state.clock > MOST_EXACT or step == 0.0 or (
                     rule == POCKET
-                    and given.clock + given.events - given.last_update > given.record
+                    and state.clock + state.events - state.last_update > state.record
                 ):
                     return False
         else:
-            rate = given.rate
-            own = given.own
+            rate = state.rate
+            own = state.own
             if rule == ADAGRAD or rule == ADAGRAD_PENALISED:
                 called = margin <= 1.0
                 if called:
@@ -537,14 +544,14 @@ cdef class BinaryCore:
                         adaptive_results(weights, second, event, rate, target, w)
                     else:
                         penalised_results(
-                            second, event, rate, target, w, given.l1, given.l2
+                            second, event, rate, target, w, state.l1, state.l2
                         )
             else:
                 slope = -target * w * residual(margin)
                 called = slope != 0.0
                 if called:
-                    logistic_step(rate, given.decay, slope * constant, &intercept, &own)
-                    logistic_results(weights, second, event, slope, rate, given.decay)
+                    logistic_step(rate, state.decay, slope * constant, &intercept, &own)
+                    logistic_results(weights, second, event, slope, rate, state.decay)
             if called and not (isfinite(intercept) and isfinite(own) and results_finite(event, 2)):
                 return False
 
@@ -562,21 +569,21 @@ cdef class BinaryCore:
                 open_all(event, weights, second)
             else:
                 weights._open(event)
-        told.updated = called
+        result.updated = called
 
-        self._count(told, given, margin, size)
+        self._count(result, state, margin, size)
         if not called:
             return True
-        given.updates += 1
+        state.updates += 1
         if not by_step:
             weights._set(event, 0)
             join(weights, second)
             second._set(event, 1)
-            given.own = own
+            state.own = own
             if rule == ADAGRAD_PENALISED:
                 join(weights, third)
                 third._open(event)
-                marked(third, event, given.clock + given.events)
+                marked(third, event, state.clock + state.events)
         elif by_confidence:
             weights.bound = bound
             move_by_confidence(weights, second, event, step, beta, forgetting)
@@ -585,7 +592,7 @@ cdef class BinaryCore:
                 own = 0.0
             if forgetting > 0.0:
                 own = own / (1.0 - forgetting + forgetting * own)
-            given.own = own
+            state.own = own
         else:
             weights.bound = bound
             weights._add_found(event, step)
@@ -593,50 +600,56 @@ cdef class BinaryCore:
                 second.bound = lag_bound
                 second._add_found(event, lag)
                 if constant != 0.0:
-                    given.own = saturated(given.own + saturated(lag))
+                    state.own = saturated(state.own + saturated(lag))
             elif rule == POCKET:
-                given.last_update = <Py_ssize_t>(given.clock + given.events)
+                state.last_update = <Py_ssize_t>(state.clock + state.events)
         self.intercept = intercept
         return True
 
     cdef bint _learned_by_sums(
-        self, Event *event, double target, double w, double margin, Told *told, Given *given
+        self,
+        Event *event,
+        double target,
+        double w,
+        double margin,
+        Result *result,
+        RuleState *state,
     ) except -1:
         """Learn an event by a rule that keeps several sums of each weight."""
         cdef double slope = target * w * residual(margin), constant = self._constant
-        cdef double[5] bet = given.bet
+        cdef double[5] bet = state.bet
         cdef Proximal own, all_
         cdef tuple vectors
         cdef Py_ssize_t i
-        told.updated = slope != 0.0
-        if told.updated:
+        result.updated = slope != 0.0
+        if result.updated:
             bet[0] = self.intercept
             if self._rule == PROXIMAL:
-                own = Proximal(given.rate, given.beta, 0.0, 0.0)
-                all_ = Proximal(given.rate, given.beta, given.l1, given.l2)
+                own = Proximal(state.rate, state.beta, 0.0, 0.0)
+                all_ = Proximal(state.rate, state.beta, state.l1, state.l2)
                 vectors = (self._weights, self._sums, self._squares)
-                proximal_step(-slope * constant, given.start, &own, &bet[0], &bet[1], &bet[2])
+                proximal_step(-slope * constant, state.start, &own, &bet[0], &bet[1], &bet[2])
                 proximal_results(vectors, event, -slope, &all_)
             else:
                 vectors = (
                     self._weights, self._sums, self._scales, self._sizes, self._rewards
                 )
-                next_bet(slope * constant, w * constant, given.start, bet)
+                next_bet(slope * constant, w * constant, state.start, bet)
                 betting_results(vectors, event, slope, w)
             for i in range(5 if self._rule == BETTING else 3):
                 if not isfinite(bet[i]):
                     return False
             if not stored(vectors, event):
                 return False
-            self.intercept, given.bet = bet[0], bet
-            given.updates += 1
-        self._count(told, given, margin, event.norm)
+            self.intercept, state.bet = bet[0], bet
+            state.updates += 1
+        self._count(result, state, margin, event.norm)
         return True
 
-    cdef int _count(self, Told *told, Given *given, double margin, double size) except -1:
+    cdef int _count(self, Result *result, RuleState *state, double margin, double size) except -1:
         """Count an event that is about to be learned."""
-        given.events += 1
-        given.mistakes += told.mistake
+        state.events += 1
+        state.mistakes += result.mistake
         if margin < 1.0:
             self.accounting._add_margin(margin)
         self.accounting._add_norm(size, self._constant)
@@ -648,32 +661,32 @@ cdef class BinaryCore:
         double target,
         double w,
         double margin,
-        Told *told,
-        Given *given,
+        Result *result,
+        RuleState *state,
         Storage weights,
         Storage marks,
         Storage pull_marks,
     ) except -1:
         """Learn an event by equal steps with penalties; the results are the weights before it."""
         cdef int rule = self._rule
-        cdef double clock = given.clock + given.events + 1.0, l2 = given.l2, pull, eta, lost
-        cdef double shrink, pulls = given.pull, log_shrink, mark, step, move, bound = 0.0
-        cdef double intercept = self.intercept, squares = given.own, ball = 0.0
-        cdef bint hit = margin <= 1.0, projects = given.projects
+        cdef double clock = state.clock + state.events + 1.0, l2 = state.l2, pull, eta, lost
+        cdef double shrink, pulls = state.pull, log_shrink, mark, step, move, bound = 0.0
+        cdef double intercept = self.intercept, squares = state.own, ball = 0.0
+        cdef bint hit = margin <= 1.0, projects = state.projects
         cdef Py_ssize_t i
         if clock > MOST_EXACT:
             return False
         if rule == PEGASOS_SHRUNK or rule == PEGASOS_PULLED:
             eta = 1.0 / (l2 * clock)
         elif rule == SQRT_SHRUNK or rule == SQRT_PULLED:
-            eta = given.rate / sqrt(clock)
+            eta = state.rate / sqrt(clock)
         else:
-            eta = given.rate
-        lost, pull = eta * l2, eta * given.l1
+            eta = state.rate
+        lost, pull = eta * l2, eta * state.l1
         shrink = 1.0 - lost if lost < 1.0 else 0.0
         if not (eta < INFINITY and shrink > 0.0):
             return False
-        mark = log_shrink = given.log_shrink + log(shrink)
+        mark = log_shrink = state.log_shrink + log(shrink)
         if pull > 0.0 or pulls > 0.0:
             pulls = min(shrink * pulls + pull, LARGEST)
         if projects:
@@ -705,13 +718,13 @@ cdef class BinaryCore:
                 marks if rule < CONSTANT_PULLED else pull_marks,
                 marks if rule >= CONSTANT_PULLED and l2 > 0.0 else None,
             )
-        told.updated = hit
-        self._count(told, given, margin, event.norm)
-        given.log_shrink, given.pull = log_shrink, pulls
+        result.updated = hit
+        self._count(result, state, margin, event.norm)
+        state.log_shrink, state.pull = log_shrink, pulls
         if projects:
-            given.own = squares
+            state.own = squares
         if hit:
-            given.updates += 1
+            state.updates += 1
             weights.bound = bound
             if rule < CONSTANT_PULLED:
                 move_shrunk(weights, marks, event, shrink, step, mark)
@@ -722,7 +735,7 @@ cdef class BinaryCore:
                     marked(marks, event, mark)
             if ball > 0.0:
                 intercept = intercept * ball
-                given.own = 1.0 / l2
+                state.own = 1.0 / l2
         self.intercept = intercept
         return True
 

@@ -21,7 +21,7 @@ cdef Py_ssize_t square_room = 0
 cdef Entry *square_name(PyObject *root, Py_hash_t hash) except NULL:
     """Return the name of the square of a text, made if it is not known."""
     global roots, square_names, square_room
-    cdef int32_t slot = likely(roots, hash) if roots.count else -1
+    cdef int32_t slot = entry_of_hash(roots, hash)
     cdef Py_ssize_t i
     if slot >= 0 and is_text(roots.entries[slot].name, roots.entries[slot].hash, root):
         return &square_names[slot]
@@ -92,11 +92,11 @@ cdef Event *lifted(Event *event) except NULL:
     try:
         widen(made, 2 * count)
         made.names, made.hashes = made.own_names, made.own_hashes
-        made.values, made.hints = made.own_values, made.own_hints
+        made.values, made.hints = made.own_values, NULL
         for i in range(count):
-            Py_INCREF(<object>event.names[i])
+            Py_XINCREF(event.names[i])
             made.names[i], made.hashes[i] = event.names[i], event.hashes[i]
-            made.values[i], made.hints[i] = event.values[i], -1
+            made.values[i] = event.values[i]
         made.count = count
         for i in range(count):
             if event.values[i] != 0.0 and event.values[i] != 1.0:
@@ -120,7 +120,7 @@ cdef inline int name_square(Event *event, Py_ssize_t i) except -1:
     if event.names[i] == NULL:
         root = event.roots[i - (event.count - event.squares)]
         square = square_name(event.names[root], event.hashes[root])
-        Py_INCREF(<object>square.name)
+        Py_XINCREF(square.name)
         event.names[i], event.hashes[i] = square.name, square.hash
     return 0
 

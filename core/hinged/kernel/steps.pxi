@@ -194,13 +194,13 @@ cdef int logistic_results(
 def add_proximally(tuple vectors, x, double slope, start_of, tuple parameters):
     """Take a step of `FTRLProximal` on every weight, or none if a number would not be finite."""
     cdef Event *event
-    cdef Proximal given
+    cdef Proximal proximal
     if start_of is not None:
         return pure.add_proximally(vectors, floats(x), slope, start_of, parameters)
-    given.rate, given.beta, given.l1, given.l2 = parameters
+    proximal.rate, proximal.beta, proximal.l1, proximal.l2 = parameters
     event = gathered(x)
     try:
-        proximal_results(vectors, event, slope, &given)
+        proximal_results(vectors, event, slope, &proximal)
         return stored(vectors, event)
     finally:
         released(event)
@@ -211,7 +211,7 @@ cdef struct Proximal:
 
 
 cdef int proximal_results(
-    tuple vectors, Event *event, double slope, const Proximal *given
+    tuple vectors, Event *event, double slope, const Proximal *proximal
 ) except -1:
     cdef Storage weights = vectors[0], sums = vectors[1], squares = vectors[2]
     cdef double *new = event.results
@@ -222,7 +222,7 @@ cdef int proximal_results(
         new[room + i] = sums._value(i)
         new[2 * room + i] = squares._value(i)
         proximal_step(
-            slope * event.values[i], 0.0, given, &new[i], &new[room + i], &new[2 * room + i]
+            slope * event.values[i], 0.0, proximal, &new[i], &new[room + i], &new[2 * room + i]
         )
     return 0
 
@@ -230,7 +230,7 @@ cdef int proximal_results(
 cdef inline void proximal_step(
     double gradient,
     double start,
-    const Proximal *given,
+    const Proximal *proximal,
     double *weight,
     double *total,
     double *square,
@@ -241,13 +241,13 @@ cdef inline void proximal_step(
     root = sqrt(square[0])
     square[0] += gradient * gradient
     grown = sqrt(square[0])
-    total[0] += gradient - (grown - root) / given.rate * (weight[0] - start)
-    if fabs(total[0]) <= given.l1:
+    total[0] += gradient - (grown - root) / proximal.rate * (weight[0] - start)
+    if fabs(total[0]) <= proximal.l1:
         weight[0] = start
         return
-    divisor = (given.beta + grown) / given.rate + given.l2
+    divisor = (proximal.beta + grown) / proximal.rate + proximal.l2
     if divisor > 0.0:
-        moved = (copysign(given.l1, total[0]) - total[0]) / divisor
+        moved = (copysign(proximal.l1, total[0]) - total[0]) / divisor
     weight[0] = start + moved
 
 

@@ -337,35 +337,40 @@ cdef class Storage:
             try:
                 locate(table, event)
                 if table == self.table:
-                    return self._take(event, table.found[event.side].slots)
+                    return self._take(event, &table.found[event.side])
             finally:
                 leave(table)
         raise RuntimeError("the comparison of names goes on looking them up")
 
-    cdef int _take(self, Event *event, int32_t *found) except -1:
+    cdef int _take(self, Event *event, Found *found) except -1:
         """Take the numbers of an event's names from their entries, NULL if there are none."""
         cdef Py_ssize_t i = 0, count = event.count
         cdef int32_t slot
-        cdef bint all_found = found != NULL
-        if all_found and self.places == NULL:
-            while i < count and 0 <= found[i] < self.count:
+        cdef bint same = found != NULL and self.places == NULL
+        if same and self.count < self.table.count:
+            while i < count and found.slots[i] < self.count:
                 i += 1
-            all_found = i == count
-        if all_found and self.places == NULL:
-            self.slots = found
+            same = i == count
+        self.all_found = same and found.all_there
+        if self.all_found:
+            self.slots = found.slots
         else:
             if count > self.slots_room:
                 self.own_slots = <int32_t *>wider(self.own_slots, count * sizeof(int32_t))
                 self.slots_room = count
             self.slots = self.own_slots
+        if same and not self.all_found:
+            memcpy(self.slots, found.slots, count * sizeof(int32_t))
+        elif not same:
+            self.all_found = True
             for i in range(count):
-                slot = self._number(found[i]) if found != NULL else -1
+                slot = self._number(found.slots[i]) if found != NULL else -1
                 self.slots[i] = slot
                 if slot < 0:
-                    all_found = False
+                    self.all_found = False
                 else:
                     HK_PREFETCH(&self.values[slot])
-        self.seen, self.seen_count, self.all_found = event.serial, self.count, all_found
+        self.seen, self.seen_count = event.serial, self.count
         return 0
 
     cdef int32_t _opened_of(self, Event *event, Py_ssize_t i) except -2:
@@ -379,7 +384,7 @@ cdef class Storage:
         entry = table.entries[found.slots[i]]
         if event.names[i] != NULL:
             entry.name = event.names[i]
-        Py_INCREF(<object>entry.name)
+        Py_XINCREF(entry.name)
         try:
             return self._append(entry.name, entry.hash, found.slots[i])
         finally:

@@ -12,10 +12,11 @@ cdef struct Found:
     Py_ssize_t names  # of the table then
     int32_t *slots  # the entry of each name of the event, -1 if it is not there
     Py_ssize_t room
+    bint all_there
 
 cdef struct Table:
     Entry *entries
-    uint64_t *index  # the upper half of a hash, and the number of an entry from 1
+    int32_t *index  # by hash: the number of an entry from 1, 0 at a free place
     Py_ssize_t count, room, mask
     Py_ssize_t users  # vectors, events, and look-ups while names are compared
     Found[2] found  # of an event, and of one that was made of it
@@ -23,8 +24,6 @@ cdef struct Table:
     Py_ssize_t squares_room  # not known
     bint plain  # whether all names are texts and whole numbers
     bint by_hint  # whether a quarter of the hints were right for the event before
-
-cdef uint64_t UPPER = 0xFFFFFFFF00000000
 
 
 cdef inline Py_ssize_t place(Py_hash_t hash, Py_ssize_t mask) noexcept:
@@ -65,27 +64,27 @@ cdef void leave(Table *table) noexcept:
 cdef Py_ssize_t size_of(const Table *table) noexcept:
     """Return the bytes that a table takes for each of its users."""
     cdef size_t size = sizeof(Table) + table.room * sizeof(Entry)
-    size += (table.mask + 1) * sizeof(uint64_t)
+    size += (table.mask + 1) * sizeof(int32_t)
     size += (table.found[0].room + table.found[1].room + table.squares_room) * sizeof(int32_t)
     return <Py_ssize_t>size // table.users
 
 
 cdef void index_entry(Table *table, Py_ssize_t slot) noexcept:
-    cdef Py_hash_t hash = table.entries[slot].hash
-    cdef Py_ssize_t at = place(hash, table.mask)
+    cdef Py_ssize_t at = place(table.entries[slot].hash, table.mask)
     while table.index[at]:
         at = (at + 1) & table.mask
-    table.index[at] = (<uint64_t>hash & UPPER) | <uint64_t>(slot + 1)
+    table.index[at] = <int32_t>slot + 1
 
 
-cdef inline int32_t likely(const Table *table, Py_hash_t hash) noexcept:
-    """Return the first entry whose hash looks like this one, -1 if there is none."""
-    cdef Py_ssize_t at = place(hash, table.mask)
-    cdef uint64_t mark = table.index[at], upper = <uint64_t>hash & UPPER
-    while mark and mark & UPPER != upper:
+cdef int32_t entry_of_hash(const Table *table, Py_hash_t hash) noexcept:
+    """Return the number of the first entry of a hash, -1 if there is none."""
+    cdef Py_ssize_t at
+    if table.mask < 0:
+        return -1
+    at = place(hash, table.mask)
+    while table.index[at] and table.entries[table.index[at] - 1].hash != hash:
         at = (at + 1) & table.mask
-        mark = table.index[at]
-    return <int32_t>(<uint32_t>mark - 1)
+    return table.index[at] - 1
 
 
 cdef int reserve(Table *table, Py_ssize_t count) except -1:
@@ -94,18 +93,18 @@ cdef int reserve(Table *table, Py_ssize_t count) except -1:
     cdef void *block
     if count <= room:
         return 0
-    if count > 0x3FFFFFFF:
+    if count > 0xFFFFFFF:
         raise MemoryError("too many names")
     room = max(count, room + room // 2, 8)
     table.entries = <Entry *>wider(table.entries, room * sizeof(Entry))
-    while size < room + room // 4:
+    while size < 2 * room:  # half of it is free, so that most names are found at once
         size *= 2
     if size - 1 != table.mask:
-        block = PyMem_Calloc(size, sizeof(uint64_t))
+        block = PyMem_Calloc(size, sizeof(int32_t))
         if block == NULL:
             raise MemoryError
         PyMem_Free(table.index)
-        table.index = <uint64_t *>block
+        table.index = <int32_t *>block
         table.mask = size - 1
         for i in range(table.count):
             index_entry(table, i)
@@ -116,7 +115,7 @@ cdef int reserve(Table *table, Py_ssize_t count) except -1:
 cdef int add_entry(Table *table, PyObject *name, Py_hash_t hash) except -1:
     """Add a name that is not there."""
     reserve(table, table.count + 1)
-    Py_INCREF(<object>name)
+    Py_XINCREF(name)
     table.entries[table.count].name = name
     table.entries[table.count].hash = hash
     table.plain = table.plain and hk_is_plain(name)
@@ -127,7 +126,6 @@ cdef int add_entry(Table *table, PyObject *name, Py_hash_t hash) except -1:
 
 cdef int32_t entry_of(Table *table, PyObject *name, Py_hash_t hash) except -2:
     """Return the number of a name's entry, -1 if it is not there; the caller holds the table."""
-    cdef uint64_t mark, upper = <uint64_t>hash & UPPER
     cdef Py_ssize_t at, count
     cdef int32_t slot
     cdef PyObject *stored
@@ -136,29 +134,27 @@ cdef int32_t entry_of(Table *table, PyObject *name, Py_hash_t hash) except -2:
         return -1
     at = place(hash, table.mask)
     while True:
-        mark = table.index[at]
-        if mark == 0:
+        slot = table.index[at] - 1
+        if slot < 0:
             return -1
-        if mark & UPPER == upper:
-            slot = <int32_t>(<uint32_t>mark - 1)
-            stored = table.entries[slot].name
-            if stored == name:
-                return slot
-            if table.entries[slot].hash == hash:
-                if hk_is_text(stored) and hk_is_text(name):
-                    if hk_same_text(stored, name):
-                        return slot
-                else:
-                    count = table.count
-                    Py_INCREF(<object>stored)
-                    try:
-                        same = PyObject_RichCompareBool(stored, name, Py_EQ)
-                    finally:
-                        Py_XDECREF(stored)
-                    if count != table.count:
-                        raise RuntimeError("the vector changed while a name was looked up")
-                    if same:
-                        return slot
+        stored = table.entries[slot].name
+        if stored == name:
+            return slot
+        if table.entries[slot].hash == hash:
+            if hk_is_text(stored) and hk_is_text(name):
+                if hk_same_text(stored, name):
+                    return slot
+            else:
+                count = table.count
+                Py_XINCREF(stored)
+                try:
+                    same = PyObject_RichCompareBool(stored, name, Py_EQ)
+                finally:
+                    Py_XDECREF(stored)
+                if count != table.count:
+                    raise RuntimeError("the vector changed while a name was looked up")
+                if same:
+                    return slot
         at = (at + 1) & table.mask
 
 
@@ -173,31 +169,55 @@ cdef inline bint is_at(const Entry *entry, PyObject *name, Py_hash_t hash) noexc
 
 
 cdef void guess(const Table *table, Event *event) noexcept:
-    """Make `places` the entries that the names are likely to have, and fetch these.
+    """Make `places` the entries that the names are likely to have, -1 if none; fetch these.
 
     Of a large table they are in no cache: what is on its way for one name is not waited
     for before the next.
     """
+    cdef const Entry *entries = table.entries
+    cdef const int32_t *index = table.index
+    cdef const int32_t *hints = event.hints
+    cdef const int32_t *numbers = event.numbers
+    cdef const Py_hash_t *hashes = event.hashes
     cdef int32_t *places = event.places
-    cdef Py_ssize_t i, given = event.count - event.squares
-    cdef int32_t slot
-    if table.count == 0:
+    cdef Py_ssize_t i, mask = table.mask, given = event.count - event.squares
+    cdef int32_t slot, count = <int32_t>table.count
+    cdef bint by_hint = table.by_hint and event.hints != NULL
+    if count == 0:
         for i in range(given):
             places[i] = -1
         return
     for i in range(given):
-        slot = hint_of(event, i)[0] if table.by_hint else -1
-        if 0 <= slot < table.count:
-            HK_PREFETCH(&table.entries[slot])
-        else:
-            slot = -1
-            HK_PREFETCH(&table.index[place(event.hashes[i], table.mask)])
-        places[i] = slot
+        if by_hint:
+            slot = hints[numbers[i]]
+            if 0 <= slot < count:
+                HK_PREFETCH(&entries[slot])
+                places[i] = slot
+                continue
+        slot = <int32_t>place(hashes[i], mask)
+        HK_PREFETCH(&index[slot])
+        places[i] = -2 - slot
     for i in range(given):
-        if places[i] < 0:
-            slot = places[i] = likely(table, event.hashes[i])
+        slot = places[i]
+        if slot < 0:
+            slot = places[i] = index[-2 - slot] - 1
             if slot >= 0:
-                HK_PREFETCH(&table.entries[slot])
+                HK_PREFETCH(&entries[slot])
+
+
+cdef bint hint(Event *event) noexcept:
+    """Note the entries of an event's names; return whether a quarter of them were known."""
+    cdef const int32_t *places = event.places
+    cdef const int32_t *numbers = event.numbers
+    cdef int32_t *hints = event.hints
+    cdef Py_ssize_t i, at, right = 0
+    for i in range(event.count):
+        at = numbers[i]
+        if places[i] == hints[at]:
+            right += places[i] >= 0
+        elif places[i] >= 0:
+            hints[at] = places[i]
+    return 4 * right >= event.count
 
 
 cdef int32_t entry_of_square(Table *table, Event *event, Py_ssize_t i) except -2:
@@ -226,37 +246,39 @@ cdef int locate(Table *table, Event *event) except -1:
     The caller holds the table. A comparison of names may come back to this table: `found` changes at the end, at once.
     """
     cdef Found *found = &table.found[event.side]
-    cdef Py_ssize_t i, right = 0, names = table.count, given = event.count - event.squares
-    cdef int32_t slot, hint
-    cdef bint again = found.serial == event.serial
-    if again and found.names == names:
+    cdef PyObject **names = event.names
+    cdef int32_t *places = event.places
+    cdef Py_ssize_t i, before = table.count, given = event.count - event.squares
+    cdef int32_t slot
+    cdef bint again = found.serial == event.serial, all_there = True
+    if again and found.names == before:
         return 0
     if not again:
         guess(table, event)
     elif event.count:
-        memcpy(event.places, found.slots, event.count * sizeof(int32_t))
+        memcpy(places, found.slots, event.count * sizeof(int32_t))
     for i in range(given):
-        slot = event.places[i]
+        slot = places[i]
         if again and slot >= 0:
             continue
-        hint = hint_of(event, i)[0]
-        if slot < 0 and not again and names == table.count:
-            pass  # nothing of its hash is there
-        elif slot < 0 or not is_at(&table.entries[slot], event.names[i], event.hashes[i]):
-            slot = entry_of(table, event.names[i], event.hashes[i])
-        if slot >= 0 and slot != hint:
-            hint_of(event, i)[0] = slot
-        right += 0 <= slot == hint
-        event.places[i] = slot
+        if slot >= 0 and table.entries[slot].name == names[i]:
+            continue
+        if slot < 0 and not again and before == table.count:
+            pass  # its place in the index is free
+        elif slot < 0 or not is_at(&table.entries[slot], names[i], event.hashes[i]):
+            slot = entry_of(table, names[i], event.hashes[i])
+        places[i] = slot
+        all_there = all_there and slot >= 0
+    if event.hints != NULL and not again:
+        table.by_hint = hint(event)
     for i in range(given, event.count):
-        if not again or event.places[i] < 0:
-            event.places[i] = entry_of_square(table, event, i)
+        if not again or places[i] < 0:
+            places[i] = entry_of_square(table, event, i)
+            all_there = all_there and places[i] >= 0
     if event.count > found.room:
         found.slots = <int32_t *>wider(found.slots, event.count * sizeof(int32_t))
         found.room = event.count
     if event.count:
-        memcpy(found.slots, event.places, event.count * sizeof(int32_t))
-    found.serial, found.names = event.serial, names
-    if not again:
-        table.by_hint = 4 * right >= given
+        memcpy(found.slots, places, event.count * sizeof(int32_t))
+    found.serial, found.names, found.all_there = event.serial, before, all_there
     return 0

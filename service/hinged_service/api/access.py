@@ -1,4 +1,4 @@
-"""Models opened for a request: its API key holds for the model, also through an alias."""
+"""Models opened for a request: its API key allows the model, also through an alias."""
 
 from __future__ import annotations
 

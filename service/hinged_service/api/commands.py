@@ -1,4 +1,4 @@
-"""Commands: they stand in the log like events, so every worker obeys at the same place."""
+"""Commands: entries of the log like events, so every worker applies them at the same place."""
 
 from __future__ import annotations
 

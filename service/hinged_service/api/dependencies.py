@@ -64,7 +64,7 @@ def registry_of(request: Request) -> ModelRegistry:
 
 
 def lifecycle_of(request: Request) -> ModelLifecycle:
-    """Return what creates and deletes the worker's models."""
+    """Return the object that creates and deletes the worker's models."""
     lifecycle: ModelLifecycle = request.app.state.lifecycle
     return lifecycle
 

@@ -52,7 +52,7 @@ def router(settings: LimitSettings) -> APIRouter:
         ] = None,
         at_least: AtLeast = None,
     ) -> Explanation:
-        """Return what each feature of an event adds to the model's score."""
+        """Return the contribution of each feature of an event to the model's score."""
         body = await read_json_body(request.scope, request.receive, settings.max_body_bytes)
         live_model = await fresh(request, model, at_least)
         questions, _, many = parse_questions(body, 1, live_model.accepts_non_numeric)

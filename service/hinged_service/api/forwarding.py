@@ -72,7 +72,7 @@ class Forwarding:
         return True
 
     async def answer(self, model: str, body: bytes, scope: Scope) -> PeerAnswer | None:
-        """Return what the owner answers; `None`: this worker answers.
+        """Return the owner's answer; `None`: this worker answers.
 
         Raises
         ------

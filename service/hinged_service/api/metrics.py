@@ -13,7 +13,7 @@ __all__ = ["router"]
 _TEXT: dict[int | str, dict[str, Any]] = {
     200: {
         "content": {"text/plain": {"schema": {"type": "string"}}},
-        "description": "In the format that was asked for.",
+        "description": "In the requested format.",
     }
 }
 

@@ -1,4 +1,4 @@
-"""The OpenAPI document: FastAPI's own, and predict and learn, which FastAPI does not see."""
+"""The OpenAPI document: FastAPI's own, and predict and learn, which are no FastAPI routes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page on which the service shows itself. It needs no key; the data that it asks for do."""
+"""The page of the service. It needs no key; the data that it requests do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Readiness of this worker: its Redis, the models to load first, its end."""
+"""Readiness of this worker: its Redis, the models to load first, its shutdown."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PAUSE_S = 0.1
 
 
 class Readiness:
-    """Readiness of a worker; `is_stopping` is true once it was asked to stop."""
+    """Readiness of a worker; `is_stopping` is true after a request to stop."""
 
     def __init__(
         self, registry: ModelRegistry, settings: Settings, is_stopping: Callable[[], bool]
@@ -42,7 +42,7 @@ class Readiness:
         await cancel(self._loading, self._asking)
 
     async def check(self) -> Sequence[str]:
-        """Return the risks to what Redis keeps, if the worker can serve.
+        """Return the risks to the data in Redis, if the worker can serve.
 
         Raises
         ------

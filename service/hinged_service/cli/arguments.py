@@ -32,7 +32,7 @@ _COMPLETION_S = 1.0
 
 
 def _completed(find: Callable[[Client, dict[str, Any]], list[str]]) -> Callable[..., list[str]]:
-    """Return a completion: what `find` gets from the service, nothing if that is away."""
+    """Return a completion: the names that `find` gets from the service, if it answers."""
 
     def complete(context: typer.Context, incomplete: str) -> list[str]:
         url = context.params.get("url") or os.environ.get("HINGED_URL") or DEFAULT_URL
@@ -110,17 +110,27 @@ Name = Annotated[
 NameOrAll = Annotated[
     str | None,
     typer.Argument(
-        metavar="[NAME]", help="The model, or an alias.", autocompletion=_completed(_models)
+        metavar="NAME", help="The model, or an alias.", autocompletion=_completed(_models)
     ),
 ]
-AliasName = Annotated[str, typer.Argument(help="The alias.", autocompletion=_completed(_aliases))]
+AliasName = Annotated[
+    str, typer.Argument(metavar="ALIAS", help="The alias.", autocompletion=_completed(_aliases))
+]
 StreamName = Annotated[
     str | None,
-    typer.Argument(help="A stream: compare its models.", autocompletion=_completed(_streams)),
+    typer.Argument(
+        metavar="STREAM",
+        help="A stream: compare its models.",
+        autocompletion=_completed(_streams),
+    ),
 ]
 CheckpointName = Annotated[
     str,
-    typer.Argument(help="The checkpoint's name or uid.", autocompletion=_completed(_checkpoints)),
+    typer.Argument(
+        metavar="CHECKPOINT",
+        help="The checkpoint's name or uid.",
+        autocompletion=_completed(_checkpoints),
+    ),
 ]
 LearnerType = Annotated[
     str | None,

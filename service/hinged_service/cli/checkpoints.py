@@ -112,7 +112,9 @@ class Trainer(StrEnum):
 def export(
     session: Session,
     name: Name,
-    file: Annotated[str, typer.Argument(help="Where to write; - is standard output.")],
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="File to write; - is standard output.")
+    ],
     checkpoint: Annotated[
         str | None,
         typer.Option(help="Name or uid of a checkpoint. Default: the present state."),
@@ -160,7 +162,9 @@ def export(
 def import_(
     session: Session,
     name: Annotated[str, typer.Argument(metavar="NAME", help="The new model's name.")],
-    file: Annotated[str, typer.Argument(help="An exported document; - is standard input.")],
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="An exported document; - is standard input.")
+    ],
     trainer: Annotated[
         Trainer | None,
         typer.Option(

@@ -1,4 +1,4 @@
-"""The demonstration: a service of its own, a stream of real events, and what it learned."""
+"""The demonstration: a separate service, a stream of real events, and the learned model."""
 
 from __future__ import annotations
 
@@ -250,7 +250,7 @@ def _wait(console: Console, url: str, process: subprocess.Popen[str]) -> int:
         process.wait()
     except KeyboardInterrupt:
         return 0
-    raise _ServiceFailed("the service ended by itself.")
+    raise _ServiceFailed("the service ended unexpectedly.")
 
 
 def _read_tail(log: Path) -> str:

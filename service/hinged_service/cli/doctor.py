@@ -27,7 +27,7 @@ _TIMEOUT_S: Final = 10.0
 
 
 class Finding(NamedTuple):
-    """One thing that was looked at.
+    """One thing that was checked.
 
     Attributes
     ----------

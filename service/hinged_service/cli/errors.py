@@ -1,4 +1,4 @@
-"""Errors of the commands: plain words with what to do next, and an exit code."""
+"""Errors of the commands: a message with the next step, and an exit code."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ NOT_ALLOWED: Final = 7
 
 ABOUT_CODES: Final = (
     "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not found, 4 in conflict with what is there, "
-    "5 refused as wrong, 6 the service is away or busy (try again), 7 not allowed, 8 of "
+    "5 refused as wrong, 6 the service is unavailable or busy (try again), 7 not allowed, 8 of "
     "`serve` and `ingest`: acknowledged events are not on disk, as it is full; of `ingest` 1 "
     "also if more records were bad than `--max-bad` allows, 130 and 143 if a signal stopped it. "
     "Results go to standard output, errors to standard error; `--output json` and `--output csv` "
@@ -58,7 +58,7 @@ _CODES: Final[dict[type[ClientError], int]] = {
 
 
 def report(error: ClientError, url: str) -> int:
-    """Report on standard error what went wrong at the address `url`; return the exit code."""
+    """Report the failure at the address `url` on standard error; return the exit code."""
     lines = [_what(error, url)]
     lines += [f"  {fault.field}: {fault.reason}" for fault in error.errors]
     if error.logged:
@@ -92,7 +92,7 @@ def _hint(error: ClientError, url: str) -> str:
             )
         return "Try again."
     if isinstance(error, NotFound):
-        return "List what is there: `hinged models`, `aliases` or `checkpoints MODEL`."
+        return "List existing names: `hinged models`, `aliases` or `checkpoints MODEL`."
     if isinstance(error, NotAllowed):
         return "Give the right key with --api-key or HINGED_API_KEY."
     if isinstance(error, BadAnswer):

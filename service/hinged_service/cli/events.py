@@ -10,7 +10,7 @@ import typer
 from hinged_service.cli.arguments import AtLeast, ClassName, Name, Proba
 from hinged_service.cli.command import Session
 from hinged_service.cli.inputs import label_of, read_events
-from hinged_service.cli.output import Facts, Output, Part, Table, accuracy, label_text
+from hinged_service.cli.output import Facts, Output, Part, Table, accuracy, label_text, staleness
 from hinged_service.cli.progress import counted
 from hinged_service.client import (
     ClientError,
@@ -163,7 +163,7 @@ def explain(
     label: ClassName = None,
     at_least: AtLeast = None,
 ) -> None:
-    """Explain a prediction: what each feature adds to the score.
+    """Explain a prediction: the contribution of each feature to the score.
 
     hinged explain mail free=1 money=1
     """
@@ -201,7 +201,7 @@ def _prediction(found: Prediction, calibrated: bool) -> Facts:
             "label": label_text(found.y),
             "score": found.score,
             **{f"P({label}){mark}": p for label, p in found.proba.items()},
-            "stale": None if found.stale_s is None else f"{found.stale_s:.1f} s, Redis is away",
+            "stale": staleness(found.stale_s),
         }
     )
 

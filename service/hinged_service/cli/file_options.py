@@ -49,12 +49,12 @@ FileFormat = Annotated[
     str,
     typer.Option(
         "--format",
-        help="csv, tsv, ndjson, libsvm, vw, parquet, arrow; `auto` goes by the suffix.",
+        help="csv, tsv, ndjson, libsvm, vw, parquet, arrow; `auto` depends on the suffix.",
     ),
 ]
 Packed = Annotated[
     str,
-    typer.Option("--compression", help="none, gz, zst, bz2, xz; `auto` goes by the suffix."),
+    typer.Option("--compression", help="none, gz, zst, bz2, xz; `auto` depends on the suffix."),
 ]
 Delimiter = Annotated[str | None, typer.Option("--delimiter", help="Character between the cells.")]
 Quote = Annotated[

@@ -1,4 +1,4 @@
-"""The commands `hinged ingest …`: options and help; what they do is imported when they run."""
+"""The commands `hinged ingest …`: options and help; their code is imported when they run."""
 
 from __future__ import annotations
 
@@ -71,7 +71,9 @@ class Begin(StrEnum):
 @_command("file")
 def file(
     target: Target,
-    paths: Annotated[list[str], typer.Argument(help="Files; `-` is standard input.")],
+    paths: Annotated[
+        list[str], typer.Argument(metavar="FILE…", help="Files; `-` is standard input.")
+    ],
     label: LabelColumn = None,
     id: Annotated[  # noqa: A002 - as the option is called
         str | None,
@@ -100,9 +102,9 @@ def file(
 ) -> None:
     r"""Learn files: CSV, TSV, NDJSON, libsvm, Vowpal Wabbit, Parquet, Arrow; compressed or not.
 
-    A file is recognized by its content, not its name: the same command again goes on where it was
-    interrupted, and has nothing to do once it is done. A file that has grown is another file:
-    give events an `--id` if files grow. A pipe cannot be resumed.
+    The progress of a file is stored by its content, not its name: the same command again continues
+    where it was interrupted, and does nothing once the file is finished. A file that has grown
+    counts as another file: give events an `--id` if files grow. A pipe cannot be resumed.
 
         hinged ingest file elec.csv --model elec --label class --learner perceptron
 
@@ -219,7 +221,7 @@ def redis_stream(
         bring,
         "Stopped. Run the same command to continue from here.",
         endless=not drain,
-        patience_s=wait_s if drain else None,
+        wait_s=wait_s if drain else None,
     )
 
 

@@ -21,7 +21,7 @@ __all__ = ["kafka"]
 
 
 class OnGap(StrEnum):
-    """The choices where records are gone that were not learned."""
+    """The choices for records that were removed before they were learned."""
 
     stop = "stop"
     go_on = "continue"
@@ -158,5 +158,5 @@ def kafka(
         bring,
         "Stopped. Run the same command to continue from here.",
         endless=not drain,
-        patience_s=wait_s if drain else None,
+        wait_s=wait_s if drain else None,
     )

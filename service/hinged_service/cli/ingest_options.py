@@ -122,9 +122,9 @@ def run_source(
     bring: Bring,
     go_on: str,
     endless: bool = False,
-    patience_s: float | None = None,
+    wait_s: float | None = None,
 ) -> None:
     """Feed a source, then exit; see `hinged_service.ingest.runner.run`."""
     from hinged_service.ingest.runner import run
 
-    raise typer.Exit(run(target, bring, go_on, endless, patience_s))
+    raise typer.Exit(run(target, bring, go_on, endless, wait_s))

@@ -109,7 +109,7 @@ def read_events(features: list[str] | None, event: str | None) -> tuple[list[dic
 
 
 def label_of(text: str, spec: dict[str, Any], classes: Sequence[Label]) -> Label:
-    """Return the label of a model that a text stands for, by its spec and the classes it knows.
+    """Return the label of a model that a text denotes, by its spec and its classes.
 
     `BadParameter` if it has none.
     """

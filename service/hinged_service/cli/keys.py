@@ -19,7 +19,9 @@ _SCOPES: tuple[Scope, ...] = ("predict", "learn", "admin")
 
 
 def key(
-    name: Annotated[str, typer.Argument(help="Name of its user: letters, digits and -.")],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="Name of its user: letters, digits and -.")
+    ],
     scope: Annotated[
         list[str] | None,
         typer.Option(help="predict, learn or admin; repeat it for more."),

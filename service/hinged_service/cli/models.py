@@ -11,7 +11,7 @@ import typer
 from hinged_service.cli.arguments import AtLeast, ClassName, LearnerType, Name, NameOrAll, Settings
 from hinged_service.cli.command import Session
 from hinged_service.cli.inputs import pairs, read_bytes, read_documents, value_of
-from hinged_service.cli.output import Facts, Share, Table, accuracy
+from hinged_service.cli.output import Facts, Share, Table, accuracy, staleness
 from hinged_service.cli.progress import counted, progress
 from hinged_service.client import ClientError, LinearWeights, ModelInfo, Upgraded, Weights
 
@@ -87,7 +87,7 @@ def create(
     """
     parts = (learner, parameters, labels, steps, stream)
     if (spec is None) is (learner is None) or (spec is not None and any(parts)):
-        raise typer.BadParameter("Give either --learner and what goes with it, or --spec alone.")
+        raise typer.BadParameter("Give either --learner with its options, or --spec alone.")
     if spec is not None:
         wanted = _read_spec(spec)
     else:
@@ -308,7 +308,7 @@ def _facts(info: ModelInfo) -> Facts:
             "ignored features": info.ignored_features or None,
             "frozen": info.frozen or None,
             "catching up": f"{info.progress:.0%}" if info.progress < 1 else None,
-            "stale": None if info.stale_s is None else f"{info.stale_s:.1f} s, Redis is away",
+            "stale": staleness(info.stale_s),
             "position": info.position,
         }
     )

@@ -39,6 +39,7 @@ __all__ = [
     "print_result",
     "print_rows",
     "printable",
+    "staleness",
 ]
 
 PANEL: Final = "Service"
@@ -58,7 +59,7 @@ OutputOption = Annotated[
     typer.Option(
         "--output",
         "-o",
-        help="Form of the result: a table for people, one JSON document, or CSV with a head.",
+        help="Form of the result: a table for people, one JSON document, or CSV with a header.",
         rich_help_panel=PANEL,
     ),
 ]
@@ -81,7 +82,7 @@ class Table(NamedTuple):
 
 
 class Facts(dict[str, object]):
-    """Names with their values, one a line; a table leaves out what is `None`."""
+    """Names with their values, one a line; a table leaves out `None`."""
 
 
 Part: TypeAlias = str | Facts | Table
@@ -155,7 +156,7 @@ def grid(part: Facts | Table) -> Grid | Text:
 
 
 def printable(text: str) -> str:
-    """Return text without what a terminal would obey; names may be anything."""
+    """Return text without control characters for a terminal; names may be anything."""
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
@@ -182,7 +183,7 @@ def moment(ms: int) -> str:
 
 
 def console() -> Console:
-    """Return the standard output; what it cannot encode is escaped."""
+    """Return the standard output, which escapes characters that it cannot encode."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
     width = None if sys.stdout.isatty() else _PIPE_COLUMNS
@@ -199,6 +200,11 @@ def _cell(value: object) -> Text:
     if isinstance(value, str):
         return Text(printable(value))
     return Text(printable(json.dumps(value, ensure_ascii=False)))
+
+
+def staleness(seconds: float | None) -> str | None:
+    """Return the age of an answer from memory for people, `None` for an up-to-date one."""
+    return None if seconds is None else f"{seconds:.1f} s, Redis does not answer"
 
 
 def _plain_cell(value: object) -> str:

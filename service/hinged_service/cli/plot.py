@@ -163,7 +163,7 @@ def _calibration(figure: Figure, client: Client, name: str, top: int) -> None:
 
 
 def _axis_text(text: str) -> str:
-    """Return a name as a picture can show it; Matplotlib reads what stands between dollars."""
+    """Return a name as a picture can show it; Matplotlib parses text between dollars."""
     short = text if len(text) <= 40 else f"{text[:37]}..."
     return printable(short).replace("$", r"\$")
 

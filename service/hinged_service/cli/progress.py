@@ -59,7 +59,7 @@ class ProgressDisplay:
             self._task = self._bars.add_task(description, total=None, rate="")
 
     def update(self, share: float, events: int) -> None:
-        """Show the share that is done, 0 to 1, and the events, or what `unit` names, of it."""
+        """Show the share that is done, 0 to 1, and its number of events or other `unit`."""
         self._show(share, events, lambda rate: f"{rate:,.0f} {self._unit}/s")
 
     def step(self, progress: Progress) -> None:

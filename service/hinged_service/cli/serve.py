@@ -116,7 +116,7 @@ def run_service(
         )
         if left_unsaved(settings):
             typer.echo(
-                "Acknowledged events are not on disk: the embedded Valkey goes on running. The log "
+                "Acknowledged events are not on disk: the embedded Valkey keeps running. The log "
                 "says what to do.",
                 err=True,
             )
@@ -136,7 +136,7 @@ def worker_app() -> FastAPI:
 
 @contextlib.contextmanager
 def _counting_together(settings: Settings, workers: int) -> Iterator[None]:
-    """Give several workers a directory for what they count, until the end."""
+    """Give several workers a directory for their counters, until the end."""
     if workers == 1 or settings.metrics_dir is not None:
         yield
         return

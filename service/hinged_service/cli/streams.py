@@ -55,7 +55,7 @@ def aliases(session: Session) -> None:
 
 def alias(
     session: Session,
-    alias: Annotated[str, typer.Argument(help="Name of the new alias.")],
+    alias: Annotated[str, typer.Argument(metavar="ALIAS", help="Name of the new alias.")],
     model: Name,
 ) -> None:
     """Make an alias: it can be used in place of the name of a model.
@@ -69,7 +69,9 @@ def alias(
 def promote(
     session: Session,
     alias: AliasName,
-    model: Annotated[str, typer.Argument(help="The model that the alias points to from now on.")],
+    model: Annotated[
+        str, typer.Argument(metavar="MODEL", help="The model that the alias points to from now on.")
+    ],
     from_: Annotated[
         str | None,
         typer.Option(

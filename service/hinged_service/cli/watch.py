@@ -174,7 +174,7 @@ class _Board:
     )
 
     def look(self, patient: bool = False) -> None:
-        """Ask the service; `patient` if it may be away for a while."""
+        """Ask the service; `patient` if it may be unavailable for a while."""
         try:
             found = self.session.client.overview(match=self.match, count=self.count)
         except (Unreachable, Unavailable, Busy) as error:
@@ -209,7 +209,7 @@ class _Board:
         return Table(tuple(_COLUMNS.values()), rows, "There are no models to show.")
 
     def picture(self) -> Group:
-        """Return what the terminal shows."""
+        """Return the content of the terminal."""
         rates = sum(self._rate(m) or 0.0 for m in self.models)
         events = sum(m.events or 0 for m in self.models)
         head = (

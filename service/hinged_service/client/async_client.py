@@ -35,8 +35,8 @@ from hinged_service.client.events import (
     encode_question,
 )
 from hinged_service.client.exchange import Exchange, Retries
+from hinged_service.client.live_feed import Watch
 from hinged_service.client.progress import WatchedAnswer, pieces
-from hinged_service.client.watching import Watch
 from hinged_service.wire.live_feed import LiveEvent
 from hinged_service.wire.progress import OnProgress
 from hinged_service.wire.reports import ModelGlances, ModelHistory

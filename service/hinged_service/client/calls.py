@@ -175,7 +175,7 @@ def delete(path: str) -> Call[None]:
 
 
 def encoded(document: Mapping[str, Any], what: str) -> bytes:
-    """Return a document as JSON; raise `Invalid`, which names `what`, if it cannot be."""
+    """Return a document as JSON; raise `Invalid`, which names `what`, if that is impossible."""
     try:
         return msgspec.json.encode(document)
     except (TypeError, UnicodeEncodeError) as error:

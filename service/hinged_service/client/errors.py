@@ -142,5 +142,5 @@ _BY_STATUS: dict[int, type[ClientError]] = {
 
 
 def error_class(status: int) -> type[ClientError]:
-    """Return the class of errors that a status stands for."""
+    """Return the class of errors for a status."""
     return _BY_STATUS.get(status, ClientError)

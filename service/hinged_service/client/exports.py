@@ -1,4 +1,4 @@
-"""The export of a model's present state, for which there is a checkpoint meanwhile."""
+"""The export of a model's present state, through a temporary checkpoint."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ class Switching:
         task.add_done_callback(self._tasks.discard)
 
     async def aclose(self) -> None:
-        """Give up what is under way: another worker, or the next start, does it."""
+        """Give up the promotions under way: another worker, or the next start, does them."""
         await cancel(*self._tasks)
 
     async def _switch(

@@ -168,7 +168,7 @@ class LogFollower:
         return outcomes
 
     async def _read(self, size: int) -> CaughtUp:
-        """Return what follows the replica's position, up to `size` bytes, or raise as `give_up`."""
+        """Return the next entries, up to `size` bytes, or raise as `give_up`."""
         reply = await self.log.catch_up(self.replica.position, size)
         if reply.kind not in ("ok", "lost"):
             await self.give_up(reply)
@@ -177,7 +177,7 @@ class LogFollower:
         return reply
 
     async def fold_between(self, reply: Appended) -> bool:
-        """Fold what others appended; `False` if the snapshot was loaded instead."""
+        """Fold the entries of others; `False` if the snapshot was loaded instead."""
         if reply.left_out:
             await self.leave_out(reply.left_out)
         try:
@@ -248,7 +248,7 @@ class LogFollower:
         return self._loop.time()
 
     def _check_awaited(self, more: bool) -> None:
-        """Raise unless the upgrade under which the snapshot was loaded stands in the log."""
+        """Raise unless the log has the upgrade under which the snapshot was loaded."""
         if self.replica.awaited_upgrade is not None and not more:
             raise _ReloadSnapshot("A failover of Redis lost an upgrade")
 
@@ -360,7 +360,7 @@ class LogFollower:
         await self.log.note_damage(entry_id, ())
         raise SetAside(
             "The log is damaged: an entry does not follow from the one before, and none after "
-            f"it does: see errors. POST /v1/models/{self.name}/repair goes on without it.",
+            f"it does: see errors. POST /v1/models/{self.name}/repair skips it.",
             [Detail("log", f"entry {entry_id} does not follow from the one before")],
             retry_after_s=_DAMAGED_S,
         )

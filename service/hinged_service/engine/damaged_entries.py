@@ -34,7 +34,7 @@ class _Remains(msgspec.Struct):
 async def take_over(
     connection: Connection, settings: Settings, name: str, spec: ModelSpec, damaged: DamagedEntry
 ) -> bool:
-    """Give a model its index entry again, by its spec and what its stream holds of it.
+    """Restore the index entry of a model from its spec and its stream's copy.
 
     If the stream holds no model without a name, the damaged entry is removed.
 

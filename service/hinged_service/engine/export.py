@@ -16,8 +16,8 @@ import hinged
 from hinged_service.errors import Detail, Malformed, Unprocessable
 from hinged_service.model.spec import ModelSpec
 from hinged_service.model.state import ModelState
+from hinged_service.model.state_check import try_out
 from hinged_service.model.state_codec import restore_state, state_scalars
-from hinged_service.model.trial import try_out
 from hinged_service.store.checkpoints import Checkpoint
 from hinged_service.store.snapshot import Loaded
 from hinged_service.wire.codec import DamagedState, decode_name, encode_name
@@ -48,14 +48,14 @@ def _versions() -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """An imported model: its spec, without what ties it to a stream, and its state."""
+    """An imported model: its spec without the parts about a stream, and its state."""
 
     spec: ModelSpec
     state: ModelState
 
 
 def exported(checkpoint: Checkpoint, loaded: Loaded) -> Iterator[bytes]:
-    """Return the pieces of a checkpoint as a document, each made when it is asked for.
+    """Return the pieces of a checkpoint as a document, each made when it is needed.
 
     Raises
     ------

@@ -34,7 +34,7 @@ _SHARE = 0.1
 _DICE = random.Random()  # noqa: S311 - spreads workers; the global one is its user's
 _NAMES_LOGGED = 20
 _MODELS_AT_ONCE = 50
-"""Models looked at within one turn of the loop."""
+"""Models checked within one turn of the loop."""
 _LONGEST_PAUSE_S = 5.0
 """Longest that a round pauses for the time that it took, which other work may have had."""
 _STREAMS_AT_ONCE = 20

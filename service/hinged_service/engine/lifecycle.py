@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import secrets
 import time
 from collections.abc import AsyncIterator
@@ -16,6 +15,7 @@ from hinged_service.engine.live_model import LiveModel
 from hinged_service.engine.lost_entries import unlisted, unused
 from hinged_service.engine.name_access import EVERYTHING, NameAccess
 from hinged_service.engine.recovery import ModelRecovery
+from hinged_service.engine.stream_rules import stream_rules
 from hinged_service.errors import (
     Conflict,
     Detail,
@@ -25,17 +25,16 @@ from hinged_service.errors import (
 )
 from hinged_service.model.cost import cost_of
 from hinged_service.model.index_entry import Alias, IndexEntry
-from hinged_service.model.spec import LateLabels, Learner, ModelSpec, same_spec
+from hinged_service.model.spec import Learner, ModelSpec, same_spec
 from hinged_service.model.start import Exclude, StartFrom
 from hinged_service.model.state import ModelState
+from hinged_service.model.state_check import check_kind
 from hinged_service.model.state_codec import state_scalars
-from hinged_service.model.trial import check_kind
 from hinged_service.store import checkpoints, followers, index
 from hinged_service.store.checkpoints import Checkpoint
 from hinged_service.store.keys import INDEX, StreamKeys
 from hinged_service.store.snapshot import Snapshot
 from hinged_service.wire.copies import copied
-from hinged_service.wire.dedup import label_digest
 from hinged_service.wire.position import Position
 from hinged_service.wire.progress import OnProgress, no_progress
 
@@ -371,33 +370,15 @@ class ModelLifecycle(ModelRecovery):
             start = checkpoints.place(origin) or "now"
         elif spec.start == "log":
             start = "log"
-        kept = spec.retention
-        rules = followers.StreamRules(
-            self._settings.seen_s * 1000,
-            self._settings.seen_ids,
-            followers.Retention(*((None, None) if kept is None else (kept.events, kept.bytes))),
-            None if spec.late_labels is None else _waiting(spec.late_labels),
-        )
+        rules = stream_rules(spec, self._settings)
         return await followers.register(
             self._connection, keys.model(entry.uid), rules, start, entry.origin
         )
 
 
 def _check_names(name: str, spec: ModelSpec, access: NameAccess) -> None:
-    """Check what a new model names: itself, its stream, another model, an alias."""
+    """Check the names in a new model: its own, its stream, another model, an alias."""
     source = spec.start.model if isinstance(spec.start, StartFrom) else None
     for touched in (name, spec.stream, source, spec.promotes):
         if touched is not None:
             access.check(touched)
-
-
-def _waiting(rules: LateLabels) -> followers.DelayedLabelRules:
-    default = rules.default_label
-    return followers.DelayedLabelRules(
-        rules.wait_s * 1000,
-        rules.max_waiting,
-        "" if default is None else json.dumps(default),
-        "" if default is None else label_digest(default),
-        early=rules.early,
-        declared=True,
-    )

@@ -56,7 +56,7 @@ os.register_at_fork(after_in_child=_worker.renew)
 
 
 async def in_thread(part: Callable[[], T]) -> T:
-    """Return what a part of long work comes to, in the thread that does one part at a time.
+    """Return the result of a part of long work, from the thread that does one part at a time.
 
     A caller that is cancelled goes only when the part has ended: what it holds is held until then.
     """
@@ -96,7 +96,7 @@ def _part(step: Callable[[], bool]) -> tuple[bool, float]:
 
 
 async def result_in_parts(work: Generator[None, None, T]) -> T:
-    """Return what work comes to that pauses after each step, done as by `in_parts`."""
+    """Return the result of work that pauses after each step, done as by `in_parts`."""
     found: list[T] = []
 
     def step() -> bool:
@@ -112,7 +112,7 @@ async def result_in_parts(work: Generator[None, None, T]) -> T:
 
 
 def at_once(work: Generator[None, None, T]) -> T:
-    """Return what the same work comes to without a pause."""
+    """Return the result of the same work without a pause."""
     while True:
         try:
             next(work)

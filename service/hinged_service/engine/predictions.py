@@ -68,7 +68,7 @@ class Answering:
 def checking(
     state: ModelState, events: Sequence[Event]
 ) -> Generator[None, None, list[tuple[int, Rejection]]]:
-    """Return what `ModelState.faults` does, with a pause after each portion of the events."""
+    """Return the result of `ModelState.faults`, with a pause after each portion of the events."""
     found: list[tuple[int, Rejection]] = []
     need = 0.0
     for first, some in portions(events):

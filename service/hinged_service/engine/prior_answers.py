@@ -49,7 +49,7 @@ class _Recorder:
 
 
 class PriorAnswers:
-    """The answers of a live model, and what is noted of those that are not written yet."""
+    """The answers of a live model, and the notes of those that are not written yet."""
 
     def __init__(self, follower: LogFollower, checkpoints: ModelCheckpoints) -> None:
         self._follower = follower

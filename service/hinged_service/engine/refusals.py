@@ -44,7 +44,7 @@ def refused_by_model(faults: Sequence[tuple[int, Rejection]], logged: bool) -> U
 
 
 def refused_line(faults: Sequence[Rejection], logged: bool) -> Unprocessable:
-    """Return the refusal of one event that stands for itself, as of a line."""
+    """Return the refusal of one event outside an array, such as a line."""
     what = "The log has it, the model could not take it" if logged else "Nothing was taken"
     details = [Detail(fault.field, fault.reason) for fault in faults]
     return Unprocessable(f"{what}: see errors.", details, logged=logged)

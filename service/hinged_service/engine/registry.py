@@ -72,7 +72,7 @@ class ModelRegistry:
         self.stopping = Stopping()
 
     async def aclose(self) -> None:
-        """Finish what was accepted, save every model."""
+        """Finish accepted calls, save every model."""
         await self._switching.aclose()
         saving = {asyncio.create_task(live_model.aclose()) for live_model in self._live.values()}
         if not saving:
@@ -117,7 +117,7 @@ class ModelRegistry:
 
     @property
     def aside_count(self) -> int:
-        """Number of models that were set aside within the last minute, when last asked for."""
+        """Number of models that were set aside in the minute before the last request for it."""
         now_s = asyncio.get_running_loop().time()
         return sum(now_s < until_s for _, until_s in self._aside.values())
 

@@ -1,4 +1,4 @@
-"""Marks of what a log had taken at some of its entries, by which it is trimmed."""
+"""Marks: the size of a log at some of its entries, by which it is trimmed."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ __all__ = ["TRANSITIONS", "ModelStatus", "Status"]
 
 
 class Status(enum.Enum):
-    """State of a model as it is open in this worker.
+    """State of an open model in this worker.
 
     Attributes
     ----------
@@ -22,7 +22,7 @@ class Status(enum.Enum):
     LIVE
         The log was read or written the last time it was tried.
     STALE
-        Redis did not answer the last time. Predictions go on from memory.
+        Redis did not answer the last time. Predictions continue from memory.
     SET_ASIDE
         The model cannot be served by this worker. Final.
     GONE

@@ -82,8 +82,9 @@ async def take_over(
             raise ModelGone
         if became == "lost":
             raise Conflict(
-                "Nothing was changed: the log does not reach back to where this version could go "
-                "on. Go on with the version before, or delete the model and create it again."
+                "Nothing was changed: the log does not reach back to a state from which this "
+                "version could continue. Keep the previous version, or delete the model and create "
+                "it again."
             )
         if became == "ok":
             tag = codec.fold_tag()

@@ -174,7 +174,7 @@ class Drift:
         return bool(self._detector.drift_detected)
 
     def get_state(self) -> dict[str, Any]:
-        """Return all that is needed to go on exactly where this stands, as JSON-like data."""
+        """Return the complete state as JSON-like data."""
         return {
             "version": _STATE_VERSION,
             "type": self._spec.type,

@@ -28,7 +28,7 @@ from hinged_service.evaluation.specs import (
 __all__ = ["MOST_CLASSES", "Metrics"]
 
 MOST_CLASSES = 50
-"""Classes of a confusion matrix that are reported unless another number is asked for."""
+"""Classes of a confusion matrix that are reported by default."""
 _STATE_VERSION = 1
 _OF_RELIABILITY = ("calibration_error", "reliability")
 _FAULTS = (ArithmeticError, LookupError, TypeError, ValueError, AttributeError)
@@ -178,7 +178,7 @@ class Metrics:
         return None if isinstance(value, float) and not math.isfinite(value) else value
 
     def get_state(self) -> dict[str, Any]:
-        """Return all that is needed to go on exactly where this stands, as JSON-like data."""
+        """Return the complete state as JSON-like data."""
         return {
             "version": _STATE_VERSION,
             "counts": {key: counts.get_state() for key, counts in self._counts.items()},

@@ -124,7 +124,7 @@ def area(negative: Ranks, positive: Ranks) -> float | None:
 
 
 def _middle(items: list[tuple[float, int, int]], sums: list[float], place: int) -> float:
-    """Return the middle of what the count up to an item may be."""
+    """Return the middle of the possible counts up to an item."""
     if place in (0, len(items)):
         return sums[place]
     _, count, slack = items[place]

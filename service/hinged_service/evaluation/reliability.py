@@ -1,4 +1,4 @@
-"""Reliability: how often what had a probability came true, of all events or the newest."""
+"""Reliability: the frequency of labels by predicted probability, of all events or the newest."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class RocAuc:
         return {"ranks": [ranks.get_state() for ranks in self._ranks]}
 
     def set_state(self, saved: Any) -> None:
-        """Take over ranks, or what an earlier version counted between ten thresholds."""
+        """Restore ranks, or the counts of an earlier version between ten thresholds."""
         if set(saved) == {"counts", "window"}:
             states = [_ranks_of(counts, self._by_score) for counts in saved["counts"]]
         elif set(saved) == {"ranks"}:

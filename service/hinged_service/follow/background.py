@@ -225,7 +225,7 @@ class Background:
                     await self._wake.wait()
 
     async def _round(self) -> float:
-        """Read what the log has; return the pause until the next time, in seconds."""
+        """Read the log; return the pause until the next time, in seconds."""
         try:
             next_s = await self._serve(await self._read()) + self._period_s
         except Exception as error:  # noqa: BLE001 - the thread goes on, and logs why it is behind
@@ -235,7 +235,7 @@ class Background:
         return max(_LEAST_S, next_s - self._loop.time())
 
     async def _note(self, error: Exception) -> None:
-        """Take note of what a round failed with, and log what the connection does not."""
+        """Note the failure of a round; log it if the connection does not."""
         self.trouble = error
         if isinstance(error, (NotFound, ModelGone)):
             await self._drop()

@@ -98,7 +98,7 @@ class _Answers(base.Classifier):
             return state.answers.decide(made_of(state, x))[1]
 
     def explain_one(self, x: Mapping[Any, Any], y: Label | None = None) -> dict[Any, float]:
-        """Return what each feature adds to the score, the intercept under `hinged.INTERCEPT`.
+        """Return each feature's contribution to the score, the intercept under `hinged.INTERCEPT`.
 
         Of a multiclass model it is the score of the class `y`, by default the predicted one. What
         a pipeline makes of several features is shared among them.
@@ -307,7 +307,7 @@ class Follower(_Answers):
 
 
 class AsyncFollower(_Answers):
-    """A `Follower` for asyncio: what waits for Redis is awaited; predictions are made at once."""
+    """A `Follower` for asyncio: await the calls that use Redis; predictions are ordinary calls."""
 
     async def __aenter__(self) -> Self:
         """Start to follow; raises as `Follower`."""

@@ -76,7 +76,7 @@ class SharedReplica(Replica):
             super().fold_restore(entry, state)
 
     def note_stored(self, stored: str, saved: Mark) -> None:
-        """Forget what has changed: another worker saves it."""
+        """Forget the changes: another worker saves them."""
         with self.lock:
             for vector in self.state.vectors().values():
                 vector.take_changed()
@@ -141,7 +141,7 @@ class Tail(LogFollower):
 
 
 class FollowedModel(LiveModel):
-    """A live model that reads, folds, and appends if it is asked to; it writes nothing else."""
+    """A live model that reads, folds, and appends on request; it writes nothing else."""
 
     follower_kind = Tail
     _follower: Tail

@@ -82,7 +82,7 @@ async def _bring(
 async def _bring_from(
     name: str, offset: str, source: Source, feeder: Feeder, reporter: Reporter, before: int
 ) -> str:
-    """Feed a file from an offset on; return where it stands at its end."""
+    """Feed a file from an offset on; return the offset of its end."""
     while True:
         reading = source.blocks(int(offset or 0))
         taken = await _take(reading, source, feeder)
@@ -108,7 +108,7 @@ async def _bring_from(
 
 
 async def _place(source: Source, restart: bool, feeder: Feeder) -> tuple[str, str]:
-    """Return the name under which a file is brought, and where it stands there."""
+    """Return the source name of a file, and its stored offset."""
     if not source.resumable:
         return f"pipe:{secrets.token_hex(8)}", ""
     identity = f"file:{source.identity()}"
@@ -123,7 +123,7 @@ async def _place(source: Source, restart: bool, feeder: Feeder) -> tuple[str, st
 
 
 class _Taken(NamedTuple):
-    """The next records, also as read for the model; or what ends the file, if before its time."""
+    """The next records, also as read for the model; or the error that ends the file early."""
 
     block: Block | None
     ready: Gathered | Sequence[Raw] = ()

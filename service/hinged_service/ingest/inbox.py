@@ -78,7 +78,7 @@ class Inboxes:
         self._task = asyncio.create_task(self._watch())
 
     async def aclose(self) -> None:
-        """Stop; what was read and not yet taken stays in the inboxes."""
+        """Stop; records that were read and not yet taken stay in the inboxes."""
         await cancel(self._task)  # first: it begins to drain others
         await cancel(*self._draining.values())
 
@@ -198,7 +198,7 @@ class Inboxes:
         raise why
 
     async def _judges(self, stream: str, writer: LiveModel) -> list[ModelState]:
-        """Return the other models of the stream, for what is an event of theirs."""
+        """Return the other models of the stream, for events that only they can take."""
         found = []
         for name, entry in self._models.get(stream, {}).items():
             if name != writer.name:

@@ -41,7 +41,7 @@ class PredictionFile(Output):
             unless_whole.pop_all()
 
     def _whole(self) -> tuple[int, int, int]:
-        """Take away a last line without an end; return the order of the last prediction."""
+        """Remove an incomplete last line; return the order of the last prediction."""
         fd = self._lock.fd
         size = os.fstat(fd).st_size
         tail = os.pread(fd, min(_TAIL, size), max(0, size - _TAIL))

@@ -107,7 +107,7 @@ class Predictions:
         self._ready: dict[str, tuple[str, Sequence[Predicted]]] = {}
 
     async def begin(self, model: LiveModel, source: str) -> None:
-        """Prepare for a batch of a source: write what a killed reader left, record the answers."""
+        """Prepare for a batch: write the predictions of a killed reader, record the new ones."""
         since = self._since.get(source)
         if since is None or since[0] != model.entry.uid:
             await self.recover(model, source)
@@ -118,7 +118,7 @@ class Predictions:
         model.prior_answers.record(await model.at_rest())
 
     def note(self, batch: Batch) -> str:
-        """Return what to note with a batch."""
+        """Return the note of a batch."""
         ids = [event.id for event in batch.events]
         return json.dumps(list(zip(batch.places, ids, strict=True)), separators=(",", ":"))
 
@@ -166,7 +166,7 @@ class Predictions:
         await self._write(model, source, at)
 
     async def aclose(self, model: LiveModel) -> None:
-        """Drop what was kept in case of a kill, where everything is written; close the output."""
+        """Delete checkpoints whose predictions are all written; close the output."""
         await self.output.aclose()
         for source in self._since:
             if await model.prior_answers.noted(source) is None:

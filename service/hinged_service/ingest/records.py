@@ -137,7 +137,7 @@ class Batch(NamedTuple):
     texts: Sequence[bytes]
 
     def span(self, door: Door, source: str, start: str, end: str, note: str = "") -> Span:
-        """Return what to feed the batch as: the part of `source` from `start` up to `end`."""
+        """Return the span of the batch: the part of `source` from `start` up to `end`."""
         named = any(event.id is not None for event in self.events)  # others are never refused
         sizes = list(map(len, self.texts)) if named else ()
         return Span(source, start, end, self.places, self.letters, sizes, door, note)
@@ -261,7 +261,7 @@ def _decoded(state: ModelState, lot: Lot) -> tuple[list[Event], Sequence[bytes],
 def _made(
     state: ModelState, records: Sequence[dict[str, Any] | Event], texts: Sequence[bytes | None]
 ) -> tuple[list[Event], Sequence[bytes], bytes] | None:
-    """Return events of what was checked, and their JSON, which need not be read again."""
+    """Return checked records as events, and their JSON, which need not be read again."""
     kind, values = (MixedEvent, _MIXED) if state.accepts_non_numeric else (Event, _NUMBERS)
     events: list[Any] = list(records)
     parts: list[Any] = list(texts)

@@ -19,7 +19,7 @@ from itertools import takewhile
 from typing import Any, Literal
 
 from hinged_service.errors import ServiceError, SetAside, Unavailable
-from hinged_service.ingest.patience import Patience
+from hinged_service.ingest.outage import Outage
 from hinged_service.ingest.progress import Reporter
 from hinged_service.ingest.records import Fault, Raw
 from hinged_service.ingest.redis_stream_client import Entry, ForeignStream, NoGroup, Pending
@@ -88,7 +88,7 @@ async def bring_stream(
         The model is gone or cannot be used.
     """
     feeder.door = "redis-stream"
-    patience = Patience(f"The Redis of the source at {stream.address}", feeder.patience_s)
+    outage = Outage(f"The Redis of the source at {stream.address}", feeder.wait_s)
     reader = _Reader(stream, rules, feeder, reporter)
     pause_s = 0.0
     try:
@@ -102,14 +102,14 @@ async def bring_stream(
                     return {"lost": reader.lost}
                 if pause_s:
                     reporter.write_line("The Redis of the source answers again.")
-                patience.answered()
+                outage.answered()
                 pause_s = 0.0
             except NoGroup:
                 reporter.write_line("The group is missing: making it.")
                 pause_s = await _create(reader, pause_s)
             except (SetAside, Unavailable) as error:
                 reader.portions.none_came()
-                patience.failed(error.detail)
+                outage.failed(error.detail)
                 pause_s = _pause(reporter, error, pause_s)
             feeder.stop.check()
             if pause_s:
@@ -198,7 +198,7 @@ class _Reader:
         await self._stream.create_group(after)
 
     async def resume(self) -> None:
-        """Look where source and group stand; acknowledge what was taken already."""
+        """Read the offsets of source and group; acknowledge entries taken already."""
         self._offset = await self._feeder.offset(self._rules.source)
         last = (await self._stream.state()).last
         if not self._offset and self._base is None:
@@ -222,12 +222,12 @@ class _Reader:
             return
         if self._rules.begin is None:
             raise Failed(
-                "The model has taken nothing of this stream, but its group stands at "
+                "The model has taken nothing of this stream, but its group is at "
                 f"{base}, and the stream holds entries up to there: the models' Redis was set "
                 "back, or others have read them. Give --from start to learn them, or --from group "
                 "to leave them out."
             )
-        self.reporter.write_line(f"Beginning behind {base}: entries up to there are not learned.")
+        self.reporter.write_line(f"Beginning after {base}: entries up to there are not learned.")
 
     async def turn(self) -> bool:
         """Feed one batch, or wait; return whether the stream is at its end and that is all."""
@@ -301,12 +301,12 @@ class _Reader:
         return first
 
     def _read_on(self, done: list[str], entries: list[Entry]) -> None:
-        """Begin to read what follows the entries, and to acknowledge what is done with."""
+        """Begin to read the next entries, and to acknowledge the finished ones."""
         self._read_after = entries[-1][0]
         self._reading = asyncio.create_task(self._following(done, self._read_after))
 
     async def _next(self, done: list[str], fed: list[Entry]) -> tuple[list[Entry], Gathered | None]:
-        """Return what follows the entries that are being fed, also as read for the model."""
+        """Return the entries after those being fed, also as read for the model."""
         if self._read_after != fed[-1][0]:
             self._read_on(done, fed)
         entries = await self._reading
@@ -318,7 +318,7 @@ class _Reader:
         return entries, await self._ready(entries)
 
     async def _following(self, done: list[str], end: str) -> list[Entry]:
-        """Return what follows an entry; should the source be away, the next turn meets that."""
+        """Return the entries after one; an unavailable source is handled by the next turn."""
         if self._feeder.stop.signal is not None:
             return []
         if self._rest:
@@ -336,7 +336,7 @@ class _Reader:
         return await self._feeder.gathered(self._rules.reading.all(entries, state))
 
     async def _go_over(self, pending: list[Pending]) -> None:
-        """Feed from the first pending entry on, up to what another reader is busy with."""
+        """Feed from the first pending entry on, up to an entry of another reader."""
         stream, rules = self._stream, self._rules
         held = next(
             (
@@ -397,7 +397,7 @@ class _Reader:
             await self.resume()
 
     async def _catch_up(self) -> None:
-        """Take over the offset that others may have moved; begin anew if it is gone."""
+        """Take over the offset that others may have moved; begin again if it is gone."""
         offset = await self._feeder.offset(self._rules.source)
         if self._offset and not offset:  # the models' Redis was set back
             await self.resume()
@@ -405,7 +405,7 @@ class _Reader:
             self._offset = offset
 
     async def forget_idle(self) -> None:
-        """Remove consumers that killed readers left, once what was pending for them is taken."""
+        """Remove consumers that killed readers left, once their pending entries are taken."""
         with contextlib.suppress(NoGroup, Unavailable):  # the user may lack the right: no harm
             await self._stream.forget_idle(self._rules.claim_s)
 

@@ -13,9 +13,9 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
 from hinged_service.errors import StartupError, Unavailable
-from hinged_service.ingest.patience import public_address
 from hinged_service.ingest.predictions import Output, Predicted
 from hinged_service.ingest.target import Failed
+from hinged_service.store.transport.address import public_address
 from hinged_service.wire.position import EntryId
 
 __all__ = ["Entry", "ForeignStream", "GroupState", "NoGroup", "Pending", "PredictionStream"]
@@ -92,7 +92,7 @@ class ForeignStream:
                 await self._redis.xgroup_delconsumer(self._key, self._group, self.consumer)
 
     async def create_group(self, after: str) -> None:
-        """Make the group, to read what comes after an id (`$`: from now on)."""
+        """Make the group, to read the entries after an id (`$`: from now on)."""
         async with _translated():
             try:
                 await self._redis.xgroup_create(self._key, self._group, after, mkstream=True)
@@ -159,7 +159,7 @@ class ForeignStream:
         return found
 
     async def following(self, done: Sequence[str], after: str, count: int) -> list[Entry]:
-        """Acknowledge entries, and return new ones if they are what comes after an id.
+        """Acknowledge entries, and return the entries after an id.
 
         One round trip for what `done`, `pending`, `new` and `between` take four for. If anything
         else comes after that id none are returned; `pending` has them then.

@@ -13,7 +13,6 @@ from pydantic import ValidationError
 from hinged_service.engine.lifecycle import ModelLifecycle
 from hinged_service.engine.registry import ModelRegistry
 from hinged_service.errors import ServiceError, StartupError
-from hinged_service.ingest.patience import public_address
 from hinged_service.ingest.progress import Reporter
 from hinged_service.ingest.signals import Stop, Stopped
 from hinged_service.ingest.target import BAD_USAGE, FAILED, UNSAVED, Failed, Target
@@ -23,6 +22,7 @@ from hinged_service.river_support import custom
 from hinged_service.server.memory import collect_rarely, keep_freed
 from hinged_service.settings import Settings
 from hinged_service.store.configured_redis import left_unsaved, opened
+from hinged_service.store.transport.address import public_address
 from hinged_service.wire.encodings import other_encoding, without_marks
 from hinged_service.wire.strict_model import reason_of, setting_faults
 
@@ -40,12 +40,12 @@ def run(
     bring: Bring,
     go_on: str,
     endless: bool = False,
-    patience_s: float | None = None,
+    wait_s: float | None = None,
 ) -> int:
     """Let a source bring its events until it ends, fails or is stopped.
 
     `go_on` is written when it is stopped; `endless` if that is the way in which it ends. Servers
-    that do not answer are waited for `patience_s` seconds, without a limit if that is `None`.
+    that do not answer are waited for `wait_s` seconds, without a limit if that is `None`.
 
     Returns
     -------
@@ -53,11 +53,11 @@ def run(
     the signal's number if stopped before the end; 8 if acknowledged events are not on disk.
     """
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s: %(message)s")
-    return asyncio.run(_run(target, bring, go_on, endless, patience_s))
+    return asyncio.run(_run(target, bring, go_on, endless, wait_s))
 
 
 async def _run(
-    target: Target, bring: Bring, go_on: str, endless: bool, patience_s: float | None
+    target: Target, bring: Bring, go_on: str, endless: bool, wait_s: float | None
 ) -> int:
     keep_freed()
     collect_rarely()
@@ -77,7 +77,7 @@ async def _run(
                 feeder = Feeder(registry, lifecycle, target.model, stop, reporter.write_line, tally)
                 feeder.spec = spec
                 feeder.labels_only = target.labels_only
-                feeder.patience_s = patience_s
+                feeder.wait_s = wait_s
                 feeder.address = public_address(settings.redis_url or "")
                 try:
                     if spec is None:  # a model that is not made here must exist

@@ -1,4 +1,4 @@
-"""Stopping when the user or the system asks for it: after what is in flight."""
+"""Stop on a request of the user or the system, after the batch in flight."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Stopped(Exception):
 
 
 class Stop:
-    """The wish to stop: SIGINT or SIGTERM came. A second one ends the process at once.
+    """The request to stop: SIGINT or SIGTERM. A second one ends the process at once.
 
     `signal` is the signal's number; `None` while none came.
     """
@@ -53,7 +53,7 @@ class Stop:
         self.check()
 
     async def unless(self, work: Awaitable[T]) -> T:
-        """Return what work comes to; give it up and raise `Stopped` as soon as it is time."""
+        """Return the result of work; give it up and raise `Stopped` on a request to stop."""
         task, came = asyncio.ensure_future(work), asyncio.ensure_future(self._came.wait())
         try:
             await asyncio.wait([task, came], return_when=asyncio.FIRST_COMPLETED)

@@ -61,7 +61,7 @@ class Target:
 
 
 class Failed(Exception):
-    """The source cannot go on; the message states why and what to do, `code` is the exit code."""
+    """The source cannot continue: message with reason and remedy, and exit `code`."""
 
     def __init__(self, message: str, code: int = FAILED) -> None:
         super().__init__(message)

@@ -12,7 +12,7 @@ from hinged_service.engine.lifecycle import ModelLifecycle
 from hinged_service.engine.live_model import LiveModel, SourceAppendResult
 from hinged_service.engine.registry import ModelRegistry
 from hinged_service.errors import ModelGone, ServiceError, Unavailable
-from hinged_service.ingest.patience import Patience
+from hinged_service.ingest.outage import Outage
 from hinged_service.ingest.predictions import Predictions
 from hinged_service.ingest.records import Batch, Lot, Raw, gather, labels_alone
 from hinged_service.ingest.signals import Stop
@@ -119,7 +119,7 @@ class Gathered(NamedTuple):
 async def gathered_for(
     live_model: LiveModel, records: Sequence[Raw] | Lot, others: Sequence[ModelState] = ()
 ) -> Batch:
-    """Read records for a model; what is an event of one of the `others` is one too."""
+    """Read records for a model; an event for one of the `others` counts as an event, too."""
     return await live_model.ask_in_parts(
         lambda state: gather([state, *others], records), _size(records)
     )
@@ -150,7 +150,7 @@ async def ended(task: asyncio.Future[Any]) -> None:
 
 
 async def meanwhile(work: Awaitable[T], step: Callable[[], Awaitable[U]]) -> tuple[T, U]:
-    """Return what both come to; the step is taken while the work waits for Redis.
+    """Return both results; the step is taken while the work waits for Redis.
 
     A step that computes blocks the loop: it begins when the work has sent its request.
     """
@@ -174,7 +174,7 @@ class Feeder:
     ----------
     spec
         Of the model to make if there is none, once the source was found readable.
-    patience_s
+    wait_s
         How long a server may be away before the source ends with `Failed`; `None`: no limit.
     address
         Of the Redis of the models, for messages.
@@ -187,7 +187,7 @@ class Feeder:
     """
 
     spec: ModelSpec | None = None
-    patience_s: float | None = None
+    wait_s: float | None = None
     address: str = ""
     door: Door = ""
     labels_only = False
@@ -227,7 +227,7 @@ class Feeder:
         return await self._asked(lambda live_model: live_model.at_rest())
 
     async def offset(self, source: str) -> str:
-        """Return where a source stands, empty if nothing of it was ever taken."""
+        """Return the offset of a source, empty if nothing of it was ever taken."""
 
         async def look(live_model: LiveModel) -> str:
             if self.predictions is not None:
@@ -304,12 +304,12 @@ class Feeder:
 
     async def _patiently(self, step: Callable[[], Awaitable[T]], server: str = "") -> T:
         server = server or f"The Redis of the models at {self.address}"
-        patience = Patience(server, self.patience_s)
+        outage = Outage(server, self.wait_s)
 
         def failed(error: Exception, first: bool) -> None:
             self._failed(error, first)
             if isinstance(error, Unavailable):
-                patience.failed(error.detail)
+                outage.failed(error.detail)
 
         return await self.stop.retry(
             step, (ModelGone, Unavailable), failed, lambda: self.write_line("Going on.")

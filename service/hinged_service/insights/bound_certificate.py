@@ -96,7 +96,7 @@ class _Segment:
 
 
 class _Recorder:
-    """Fold entries into a scratch replica and keep what its learner was taught lately.
+    """Fold entries into a scratch replica and keep the latest events of its learner.
 
     Parameters
     ----------
@@ -173,7 +173,7 @@ class _Recorder:
 
 
 def _copy(spec: ModelSpec, state: ModelState) -> Covered:
-    """Return the learner as it stands, its account closed."""
+    """Return the learner in its present state, its account closed."""
     learner = cast("Covered", spec.configured(state.configured).build(spec.max_features))
     learner.set_state(state.learner.get_state())
     learner.accounting = Accounting()
@@ -181,13 +181,13 @@ def _copy(spec: ModelSpec, state: ModelState) -> Covered:
 
 
 def _fingerprint(state: ModelState) -> tuple[Any, ...]:
-    """Return what distinguishes two states of a model."""
+    """Return a value that differs between two states of a model."""
     scalars: dict[str, Any] = state.learner.get_state()["scalars"]
     return state.events, state.mistakes, state.rejected, dict(scalars)
 
 
 async def certify(connection: Connection, settings: Settings, live_model: LiveModel) -> Certificate:
-    """Return the certificate of a model as it stands.
+    """Return the certificate of a model in its present state.
 
     Parameters
     ----------
@@ -227,7 +227,7 @@ async def certify(connection: Connection, settings: Settings, live_model: LiveMo
 async def _starts(
     connection: Connection, settings: Settings, live_model: LiveModel, events: int
 ) -> list[Callable[[], Any]]:
-    """Return what loads the states that a window may begin with, the best one first.
+    """Return loaders of the states that a window may begin with, the best one first.
 
     Best is the latest that has enough events after it; then the earliest.
     """

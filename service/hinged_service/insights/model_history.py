@@ -14,7 +14,7 @@ __all__ = ["history_of"]
 
 
 async def history_of(live_model: LiveModel) -> ModelHistory:
-    """Return the history of a model; the last point is as it stands."""
+    """Return the history of a model; the last point is the present."""
     state = await live_model.at_rest()
     points = state.history.points()
     now = state.reading(live_model.position.order.ms)

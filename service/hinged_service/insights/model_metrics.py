@@ -98,7 +98,7 @@ class Scraping:
         )
 
     async def _ask_for_counts(self, age_s: float) -> None:
-        """Read what Redis counts of the streams in use, unless that is younger than `age_s`."""
+        """Read the counts in Redis of the streams in use, unless they are younger than `age_s`."""
         async with self._asking:
             if time.monotonic() - self._asked_at_s < age_s:
                 return

@@ -1,4 +1,4 @@
-"""Back-fill: copies of one learner learn the parts of a past apart and are mixed, pass by pass.
+"""Back-fill: copies of one learner learn parts of a past in parallel and are mixed after each pass.
 
 Iterative parameter mixing (McDonald et al. 2010). A part is a file; an engine learns the parts of
 a pass side by side, and the mixture is the start of the next pass.

@@ -16,12 +16,12 @@ __all__ = ["EngineFailed", "engine"]
 
 
 class EngineFailed(Exception):
-    """The engine is not installed, or lost a worker; the message states what to do."""
+    """The engine is not installed, or lost a worker; the message states the remedy."""
 
 
 @contextmanager
 def _on_processes(workers: int | None, address: str | None) -> Iterator[Spread]:
-    """Yield what spreads work over processes of this machine."""
+    """Yield an engine of processes of this machine."""
     if address is not None:
         raise EngineFailed("Processes run on this machine: leave out --address.")
     context = multiprocessing.get_context("spawn")  # a fork would take threads' locks along
@@ -45,7 +45,7 @@ def _on_processes(workers: int | None, address: str | None) -> Iterator[Spread]:
 
 @contextmanager
 def _on_dask(workers: int | None, address: str | None) -> Iterator[Spread]:
-    """Yield what spreads work over a Dask cluster, or over Dask's processes of this machine."""
+    """Yield an engine of a Dask cluster, or of Dask's processes on this machine."""
     dask = _imported("dask")
     if address is None:
         options: dict[str, Any] = {"scheduler": "processes", "num_workers": workers}
@@ -68,7 +68,7 @@ def _on_dask(workers: int | None, address: str | None) -> Iterator[Spread]:
 
 @contextmanager
 def _on_ray(workers: int | None, address: str | None) -> Iterator[Spread]:
-    """Yield what spreads work over a Ray cluster, or over Ray's processes of this machine."""
+    """Yield an engine of a Ray cluster, or of Ray's processes on this machine."""
     ray = _imported("ray")
     local: dict[str, Any] = {"num_cpus": workers, "include_dashboard": False}
     ray.init(address=address, log_to_driver=False, **({} if address else local))

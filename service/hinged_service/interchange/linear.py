@@ -19,7 +19,7 @@ _ELSE = "The formats json and river take every model."
 
 
 class NotExportable(Exception):
-    """A model that has no such form; the message states why, and what to export instead."""
+    """A model that has no such form; the message states why, and the format to use instead."""
 
 
 @dataclass(frozen=True)

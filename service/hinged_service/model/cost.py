@@ -23,13 +23,13 @@ from hinged_service.model.learner_specs import (
     QuadraticSpec,
 )
 from hinged_service.model.spec import ModelSpec
-from hinged_service.pipelines.auto_scaling import AutoScalerSpec
+from hinged_service.pipelines.auto_scaler import AutoScalerSpec
 from hinged_service.pipelines.catalogue import Steps, UnionSpec
-from hinged_service.pipelines.choosing import SelectSpec
-from hinged_service.pipelines.expanding import PolynomialExtenderSpec
 from hinged_service.pipelines.fourier import FourierFeaturesSpec
-from hinged_service.pipelines.hashing import FeatureHasherSpec
+from hinged_service.pipelines.hasher import FeatureHasherSpec
 from hinged_service.pipelines.kernel import RBFSamplerSpec
+from hinged_service.pipelines.polynomial import PolynomialExtenderSpec
+from hinged_service.pipelines.selection import SelectSpec
 from hinged_service.pipelines.text import BagOfWordsSpec, TFIDFSpec
 from hinged_service.pipelines.values import MAX_WIDTH
 from hinged_service.river_support.custom import CustomSpec
@@ -83,7 +83,7 @@ class Factor(NamedTuple):
 
 
 class Cost(NamedTuple):
-    """Estimate of the time that one event takes, and what makes it long, the largest first."""
+    """Estimate of the time that one event takes, and its causes, the largest first."""
 
     ms: float
     factors: list[Factor]
@@ -112,7 +112,7 @@ def cost_of(spec: ModelSpec) -> Cost:
 
 
 class Limits(NamedTuple):
-    """Bounds on one event at the door: features made of it, and characters of its texts, if any.
+    """Bounds on one event before the pipeline: features made of it, and characters of its texts.
 
     Within them an event takes some seconds at most, by the estimate.
     """

@@ -180,7 +180,7 @@ class History:
     def _take(self, saved: dict[str, Any], now: Point) -> None:
         stored = msgspec.convert(saved, _Stored)
         if stored.step not in _STEPS:
-            raise ValueError("the step is none that it may have")
+            raise ValueError("the step is not a valid one")
         rises = [getattr(stored.points, name) for name in _COUNTS]
         rows = list(zip(*map(accumulate, rises), strict=True))
         shares = list(zip(*(getattr(stored.points, name) for name in _SHARES), strict=True))

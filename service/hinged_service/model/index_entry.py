@@ -33,7 +33,7 @@ class _Stored(msgspec.Struct, forbid_unknown_fields=True):
 
 @functools.lru_cache(maxsize=1_000)
 def _shared(text: bytes) -> ModelSpec:
-    """Return the one spec of all models alike but for the stream."""
+    """Return the spec shared by all models that differ only in the stream."""
     return ModelSpec.model_validate_json(text).model_copy(update={"stream": _ITS_OWN})
 
 

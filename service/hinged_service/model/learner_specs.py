@@ -173,7 +173,7 @@ class _AROW(StrictModel):
 
 
 class AROWSpec(_AROW, _Binary):
-    """Adaptive regularisation of weights: a variance per weight, shrinking as it is used."""
+    """Adaptive regularisation of weights: a variance per weight, which shrinks with use."""
 
     type: Literal["arow"]
     forgetting: NonNegative = Field(

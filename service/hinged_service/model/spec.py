@@ -27,7 +27,7 @@ from hinged_service.evaluation.specs import MetricSpecs, check_metrics
 from hinged_service.model.learner_specs import AutoSpec, OwnLearner, has_river_part, initial_names
 from hinged_service.model.start import NAME_PATTERN, Exclude, Name, Start
 from hinged_service.pipelines import Steps
-from hinged_service.pipelines.auto_scaling import AutoScalerSpec
+from hinged_service.pipelines.auto_scaler import AutoScalerSpec
 from hinged_service.river_support.custom import CustomSpec
 from hinged_service.river_support.learners import Label, RiverLearner
 from hinged_service.wire.strict_model import StrictModel
@@ -56,7 +56,7 @@ Labels = (
 
 
 def _said(kind: object, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
-    """Say in one sentence what labels may be, not what is wrong with each kind of them."""
+    """Describe the allowed labels in one sentence, not the fault of each kind."""
     return core_schema.custom_error_schema(
         handler(kind),
         custom_error_type="labels",
@@ -307,7 +307,7 @@ class ModelSpec(StrictModel):
         return {}
 
     def once(self, find: Callable[[ModelSpec], T]) -> T:
-        """Return what `find` finds out about the spec, once for all models that share it."""
+        """Return the result of `find` for the spec, once for all models that share it."""
         if find not in self._found:
             self._found[find] = find(self)
         found: T = self._found[find]
@@ -364,7 +364,7 @@ class ModelSpec(StrictModel):
 
     @property
     def bytes_bound(self) -> int:
-        """The bytes that what it learns by name may take."""
+        """The bytes that numbers stored by name may take."""
         return MAX_BYTES if self.max_bytes is None else self.max_bytes
 
     def with_max_bytes(self, max_bytes: int | None) -> ModelSpec:

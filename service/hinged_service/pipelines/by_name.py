@@ -57,7 +57,7 @@ class ByName(Stage, Generic[Record]):
         return [[name, *self._dump(record)] for name, record in self._records.items()]
 
     def set_state(self, data: Any) -> None:
-        """Take over what `get_state` gave."""
+        """Restore the state that `get_state` returned."""
         for entry in items(data, "the names"):
             name, *record = items(entry, "a name with its record") or [None]
             if text(name, "a name") in self._records:

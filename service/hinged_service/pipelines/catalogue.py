@@ -6,18 +6,18 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from hinged_service.pipelines.auto_scaling import AutoScalerSpec
+from hinged_service.pipelines.auto_scaler import AutoScalerSpec
 from hinged_service.pipelines.categories import OneHotEncoderSpec
 from hinged_service.pipelines.chain import Chain, Union
-from hinged_service.pipelines.choosing import DiscardSpec, SelectSpec
-from hinged_service.pipelines.expanding import PolynomialExtenderSpec
 from hinged_service.pipelines.fourier import FourierFeaturesSpec
-from hinged_service.pipelines.hashing import FeatureHasherSpec
-from hinged_service.pipelines.imputing import StatImputerSpec
+from hinged_service.pipelines.hasher import FeatureHasherSpec
+from hinged_service.pipelines.imputers import StatImputerSpec
 from hinged_service.pipelines.kernel import RBFSamplerSpec
-from hinged_service.pipelines.normalizing import NormalizerSpec
-from hinged_service.pipelines.robust import RobustScalerSpec
-from hinged_service.pipelines.scaling import MaxAbsScalerSpec, MinMaxScalerSpec, StandardScalerSpec
+from hinged_service.pipelines.normalizer import NormalizerSpec
+from hinged_service.pipelines.polynomial import PolynomialExtenderSpec
+from hinged_service.pipelines.robust_scaler import RobustScalerSpec
+from hinged_service.pipelines.scalers import MaxAbsScalerSpec, MinMaxScalerSpec, StandardScalerSpec
+from hinged_service.pipelines.selection import DiscardSpec, SelectSpec
 from hinged_service.pipelines.stage import StepSpec
 from hinged_service.pipelines.text import BagOfWordsSpec, TFIDFSpec
 
@@ -28,7 +28,7 @@ MAX_DEPTH = 4
 
 
 class UnionSpec(StepSpec):
-    """Give the same event to several branches, and put together what they make of it.
+    """Give the same event to several branches, and merge their features.
 
     River's `+`, `river.compose.TransformerUnion`: of a feature that several
     branches give, the first one's value counts. BagOfWords and TFIDF have a `prefix`, and

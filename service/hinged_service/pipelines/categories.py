@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, StrictBool, StrictFloat, StrictInt, StrictStr, model_validator
 
 import hinged
-from hinged_service.pipelines.choosing import Name, Separator
+from hinged_service.pipelines.selection import Name, Separator
 from hinged_service.pipelines.stage import Origins, Stage, StepSpec
 from hinged_service.pipelines.state_checks import items, text
 from hinged_service.pipelines.values import MAX_WIDTH, Features, Value, field, refuse_missing
@@ -104,7 +104,7 @@ class OneHotEncoder(Stage):
             self._fields[column] = name
 
     def origins(self, x: Features) -> Origins:
-        """Return the features whose categories each name stands for; usually one."""
+        """Return the features whose categories each name may denote; usually one."""
         found: dict[str, tuple[str, ...]] = {}
         for column, name in self._categories(x):
             found[column] = (*found.get(column, ()), name)
@@ -164,7 +164,7 @@ class ListedCategories(Stage):
         return _without_first(made) if self._spec.drop_first else made
 
     def origins(self, x: Features) -> Origins:
-        """Return the features whose categories each name stands for; usually one."""
+        """Return the features whose categories each name may denote; usually one."""
         return {column: self._fields[column] for column in self.transform(x)}
 
     def _found(self, x: Features) -> Iterator[str]:

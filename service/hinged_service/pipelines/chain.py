@@ -14,7 +14,7 @@ __all__ = ["Chain", "Union"]
 
 
 class Chain(Stage):
-    """Stages one after the other, as River's pipelines have them: each learns what it gets."""
+    """Stages one after the other, as in River's pipelines: each learns its own input."""
 
     def __init__(self, stages: Sequence[Stage]) -> None:
         self.stages = tuple(stages)
@@ -46,7 +46,7 @@ class Chain(Stage):
         return sum(stage.ignored for stage in self.stages)
 
     def transform(self, x: Features) -> Mapping[str, Value]:
-        """Return what the last stage makes of `x`."""
+        """Return the features that the last stage makes of `x`."""
         for transform in self._transforms:
             x = transform(x)
         return x
@@ -58,7 +58,7 @@ class Chain(Stage):
         return x
 
     def progress(self, x: Numbers) -> tuple[Any, Any]:
-        """Ask each stage, in one pass while what it is asked and taught is the same."""
+        """Run each stage, in one pass if it predicts with and learns the same features."""
         asked: Any = x
         taught: Any = x
         for stage in self.stages:
@@ -84,7 +84,7 @@ class Chain(Stage):
         return [stage.dump() for stage in self.stages]
 
     def set_state(self, data: Any) -> None:
-        """Take over what `get_state` gave."""
+        """Restore the state that `get_state` returned."""
         entries = items(data, "the stages", len(self.stages))
         for stage, entry in zip(self.stages, entries, strict=True):
             stage.load(entry)
@@ -112,7 +112,7 @@ class Union(Stage):
         return sum(branch.ignored for branch in self.branches)
 
     def transform(self, x: Features) -> dict[str, Value]:
-        """Return what all branches make of `x`, in River's order: the last one's first."""
+        """Return the features of all branches, in River's order: the last one's first."""
         made: dict[str, Value] = {}
         for branch in reversed(self.branches):
             made.update(branch.transform(x))
@@ -137,14 +137,14 @@ class Union(Stage):
         return [branch.get_state() for branch in self.branches]
 
     def set_state(self, data: Any) -> None:
-        """Take over what `get_state` gave."""
+        """Restore the state that `get_state` returned."""
         states = items(data, "the branches", len(self.branches))
         for branch, state in zip(self.branches, states, strict=True):
             branch.set_state(state)
 
 
 def _added(stages: Sequence[Stage]) -> tuple[str, ...] | None:
-    """Return what several stages add together, `None` if one of them gives other features."""
+    """Return the features that several stages add, `None` if one of them replaces features."""
     names: dict[str, None] = {}
     for stage in stages:
         if stage.added is None:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field
 
 import hinged
-from hinged_service.pipelines.choosing import Name
+from hinged_service.pipelines.selection import Name
 from hinged_service.pipelines.stage import Origins, Stage, StepSpec
 from hinged_service.pipelines.state_checks import count
 from hinged_service.pipelines.values import MAX_WIDTH, Features, Numbers, floats
@@ -57,7 +57,7 @@ class FourierFeatures(Stage):
         return self._cosines.widest
 
     def set_state(self, data: Any) -> None:
-        """Take over what `get_state` gave."""
+        """Restore the state that `get_state` returned."""
         self._cosines.widest = count(data, "the width of FourierFeatures")
 
 

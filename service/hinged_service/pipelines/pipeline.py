@@ -72,7 +72,7 @@ class Pipeline:
         return chain, byte_limit
 
     def stored_bytes(self) -> int:
-        """Return what the stored names, words and categories take, with their records."""
+        """Return the bytes of the stored names, words and categories, with their records."""
         return self._byte_limit.taken
 
     @property
@@ -81,7 +81,7 @@ class Pipeline:
         return self._chain.ignored
 
     def transform_one(self, x: Features) -> Numbers:
-        """Return what the learner is asked about; nothing changes.
+        """Return the features for a prediction of the learner; nothing changes.
 
         Parameters
         ----------
@@ -100,7 +100,7 @@ class Pipeline:
         return made if self._chain.gives_numbers else floats(made, LEARNER)  # type: ignore[return-value]
 
     def learn_transform_one(self, x: Features, checked: bool = False) -> Numbers:
-        """Learn an event and return what the learner is taught.
+        """Learn an event and return the features that the learner learns.
 
         Each transformer learns what it gets before it transforms it, as in
         `river.compose.Pipeline.learn_one`.
@@ -129,7 +129,7 @@ class Pipeline:
         return made if chain.gives_numbers else floats(made, LEARNER)  # type: ignore[return-value]
 
     def progress_one(self, x: Numbers) -> tuple[Numbers, Numbers]:
-        """Return what `transform_one` gives, then learn and return what the learner is taught.
+        """Return the result of `transform_one`, then learn, and return the features to learn.
 
         Parameters
         ----------
@@ -140,11 +140,11 @@ class Pipeline:
         return self._chain.progress(x)
 
     def scalings(self, name: str) -> list[Scaling | None]:
-        """Return what each stage does to a number of that name, `None` where not a scaling."""
+        """Return the scaling of a number of that name by each stage, `None` where there is none."""
         return [stage.scaling(name) for stage in self._chain.stages]
 
     def origins(self, x: Features) -> dict[str, tuple[str, ...]]:
-        """Return, for each feature that `transform_one(x)` gives, what of `x` it comes from.
+        """Return the origins in `x` of each feature of `transform_one(x)`.
 
         Raises
         ------
@@ -163,7 +163,7 @@ class Pipeline:
         return {"version": VERSION, "stages": self._chain.get_state()}
 
     def set_state(self, data: Any) -> None:
-        """Take over what `get_state` of a pipeline of the same steps gave.
+        """Restore the state that `get_state` of a pipeline of the same steps returned.
 
         Raises
         ------

@@ -80,7 +80,7 @@ class Stage(ABC):
         return self._ignored
 
     def restore(self, ignored: int, state: Any) -> None:
-        """Take over a number of ignored features and what `get_state` gave."""
+        """Restore a number of ignored features and the state that `get_state` returned."""
         self._ignored = ignored
         self.set_state(state)
 
@@ -102,7 +102,7 @@ class Stage(ABC):
         return self.transform(x)
 
     def progress(self, x: Numbers) -> tuple[Mapping[str, Value], Mapping[str, Value]]:
-        """Return what `transform` gives, learn `x`, and return what `learn_transform` gives.
+        """Return the results of `transform`, and, after learning `x`, of `learn_transform`.
 
         For floats of at most 1e100, where `numbers_suffice`. A stage that does both in one
         pass does not check them again.
@@ -111,19 +111,19 @@ class Stage(ABC):
         return made, self.learn_transform(x) if self.learns else made
 
     def origins(self, x: Features) -> Origins:
-        """Return, for each feature that `transform(x)` gives, what it was made from."""
+        """Return the origins in `x` of each feature of `transform(x)`."""
         return {name: (name,) for name in self.transform(x)}
 
     def scaling(self, name: str) -> Scaling | None:
-        """Return what `transform` makes of a number of that name; `None` if not a scaling."""
+        """Return the scaling of a number of that name; `None` if there is none."""
         return None
 
     def get_state(self) -> Any:
-        """Return what was learned as JSON-like data, lists where an order counts."""
+        """Return the learned state as JSON-like data, lists where an order counts."""
         return None
 
     def set_state(self, data: Any) -> None:
-        """Take over what `get_state` gave; do not use the stage if that fails.
+        """Restore the state that `get_state` returned; do not use the stage if that fails.
 
         Raises
         ------
@@ -139,7 +139,7 @@ class Stage(ABC):
         return [type(self).__name__, self.ignored, self.get_state()]
 
     def load(self, data: Any) -> None:
-        """Take over what `dump` gave, as `set_state` does."""
+        """Restore the state that `dump` returned, as `set_state` does."""
         kind, ignored, state = items(data, "a stage", 3)
         if kind != type(self).__name__:
             raise hinged.InvalidState(f"a stage is no {type(self).__name__}")

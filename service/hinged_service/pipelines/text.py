@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field, model_validator
 
 import hinged
-from hinged_service.pipelines.choosing import Name
+from hinged_service.pipelines.selection import Name
 from hinged_service.pipelines.stage import Origins, Stage, StepSpec
 from hinged_service.pipelines.state_checks import count, items, text
 from hinged_service.pipelines.values import Features, field, refused

@@ -23,7 +23,7 @@ _ALWAYS: Final = frozenset({"/healthz", "/readyz", "/metrics"})
 
 
 class AdmissionControl:
-    """Bounds of a worker, and what its requests use of them.
+    """Bounds of a worker, and their use by its requests.
 
     Attributes
     ----------

@@ -73,7 +73,7 @@ class Joining(asyncio.Transport):
             self.write(b"")
 
     def lose(self) -> None:
-        """Drop the protocol and the held head: the client is gone."""
+        """Drop the protocol and the held head: the client has disconnected."""
         self._protocol = self._head = self._begun = None
         if self._timer is not None:
             self._timer.cancel()
@@ -90,7 +90,7 @@ class Joining(asyncio.Transport):
             self._transport.close()
 
     def leave(self, refused: bytes | None = None) -> None:
-        """End writing, drop some of what arrives, then close.
+        """End writing, discard some further input, then close.
 
         `refused` is the end of a refused request: a body behind its head is dropped whole.
         """

@@ -47,7 +47,7 @@ class Reply(Protocol):
     """The answer to a request of the fast path: call one of its methods, once."""
 
     def copied_scope(self) -> Scope:
-        """Return a scope of the request, for what reads its headers."""
+        """Return a scope of the request, for code that reads its headers."""
         ...
 
     def send(self, body: bytes, more: Headers = NO_HEADERS) -> None:
@@ -189,7 +189,7 @@ class FastPath:
         return target, fields
 
     def _asked_first(self, line: bytes, headers: Headers) -> PlainTarget | None:
-        """Return the target of a line that was not asked for before by this host and key."""
+        """Return the target of a request line that is new for this host and key."""
         parts = _PLAIN_LINE.fullmatch(line)
         call = None if parts is None else self._calls.get(parts[3])
         if parts is None or call is None:
@@ -318,7 +318,7 @@ class FastPathProtocol(BoundedProtocol):
         super()._refuse(answer, data)
 
     def _give_up(self) -> None:
-        """Give the request held back to uvicorn, with what came of its body."""
+        """Give the request held back to uvicorn, with the received part of its body."""
         self._held = False
         unparsed, self._unparsed = self._unparsed, b""
         if unparsed:
@@ -365,7 +365,7 @@ class FastPathProtocol(BoundedProtocol):
             path.answered("POST", self._target.call.path, status, perf_counter() - self._began_s)
 
     def copied_scope(self) -> Scope:
-        """Return a scope of the request under way, for what reads its headers."""
+        """Return a scope of the request under way, for code that reads its headers."""
         return {"headers": self._fields.headers}
 
     def send(self, body: bytes, more: Headers = NO_HEADERS) -> None:

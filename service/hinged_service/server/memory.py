@@ -1,4 +1,4 @@
-"""Memory of a process: how much that is freed it keeps, and what it looks through for garbage."""
+"""Memory of a process: freed memory that it keeps, and objects that it scans for garbage."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _OBJECTS = 10_000
 
 
 def keep_freed() -> None:
-    """Let the process keep 4 MiB of freed memory for what it allocates next.
+    """Let the process keep 4 MiB of freed memory for later use.
 
     glibc trims the heap once the free top exceeds twice the largest block ever freed. With request
     bodies of a few 100 KB that happens on every request, at about 200 page faults each (7 % of
@@ -36,7 +36,7 @@ def collect_rarely() -> None:
 
 
 def spare_imported() -> None:
-    """Let no collection of garbage look through what is there now: modules, classes, the app.
+    """Exclude all present objects from garbage collection: modules, classes, the app.
 
     A full one took 53 ms for these 107,000 objects (Python 3.11), and no call is answered
     meanwhile. It comes whenever models have made a quarter more objects, as trees of River's do.
@@ -46,7 +46,7 @@ def spare_imported() -> None:
 
 
 def give_back() -> None:
-    """Free what only cycles hold, and let malloc give free memory back to the system.
+    """Free cycles, and let malloc return free memory to the system.
 
     It takes tens of milliseconds: for when much was dropped at once. Without glibc the second
     part is left out.

@@ -22,7 +22,7 @@ NOT_TAKEN: Final = 0
 _LENGTH_BYTES: Final = 4
 _PING: Final = 0
 _LOOKS: Final = 4
-"""Signs of life that a silent worker is asked for, within the patience."""
+"""Pings to a silent worker before it counts as stalled."""
 
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -215,7 +215,7 @@ class Link(_Framed):
         self._look_later()
 
     def data_received(self, data: bytes) -> None:
-        """Take what the worker sends."""
+        """Take the bytes that the worker sends."""
         self._silent = 0
         super().data_received(data)
 

@@ -105,7 +105,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self._refuse(_TOO_LARGE, data if self._in_head else b"")
 
     def _read_on(self, data: bytes, offer: httptools.HttpParserUpgrade) -> None:
-        """Read a head again without its offer of another protocol, then what stands behind it.
+        """Read a head again without its offer of another protocol, then the bytes after it.
 
         The parser takes all that follows an offer for another protocol.
         """

@@ -15,7 +15,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Stopping:
-    """Shutdown of a worker; `begun` once it was asked to stop."""
+    """Shutdown of a worker; `begun` after a request to stop."""
 
     def __init__(self) -> None:
         self.begun = False

@@ -1,4 +1,4 @@
-"""Checkpoints in Redis: kept, listed, read, dropped. One is never changed."""
+"""Checkpoints in Redis: saved, listed, read, deleted; never changed."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ async def stage(
     chunk: int,
     on_progress: OnProgress = no_progress,
 ) -> Staged:
-    """Send what takes long of a state; if it is not entered soon, it expires.
+    """Send the large parts of a state; they expire unless they are entered soon.
 
     Parameters
     ----------

@@ -76,7 +76,9 @@ async def _connected(
             if check:
                 await connection.check_server()
         except Unavailable as error:
-            logger.warning("%s Starting all the same, to go on when it does.", error)
+            logger.warning(
+                "%s Starting anyway; the service becomes ready when Redis answers.", error
+            )
         yield connection
     finally:
         await connection.aclose()

@@ -45,7 +45,7 @@ class DiskLimits:
 
 @dataclass(frozen=True, slots=True)
 class Disk:
-    """The disk of an embedded Valkey when it was last looked at.
+    """The disk of an embedded Valkey when it was last checked.
 
     Attributes
     ----------
@@ -229,7 +229,7 @@ def _size(path: Path) -> int:
 
 
 def _least(reserve: int) -> int:
-    """Return what a reserve may shrink to before it is made up again, or else writes are refused.
+    """Return the least size of a reserve before it is restored, or else writes are refused.
 
     The rest is for what comes between two looks.
     """
@@ -274,7 +274,7 @@ def _fallocate() -> Callable[..., int] | None:
 
 
 def _release(path: Path) -> None:
-    """Give up what is allocated behind the end of a file that is not written any more."""
+    """Free the space allocated behind the end of a file that is not written any more."""
     with contextlib.suppress(FileNotFoundError):
         about = path.stat()
         if about.st_blocks * _BLOCK_BYTES - about.st_size > about.st_blksize:

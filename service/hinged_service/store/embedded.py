@@ -101,7 +101,7 @@ class EmbeddedServer:
 
     @property
     def disk(self) -> Disk | None:
-        """The disk as last looked at, at most a second ago; `None` before `acquire`."""
+        """The disk at its last check, at most a second ago; `None` before `acquire`."""
         return self._guard.disk
 
     def acquire(self) -> str:
@@ -284,7 +284,7 @@ class EmbeddedServer:
             self._socket_record.unlink(missing_ok=True)
 
     def unsaved(self, patience_s: float = 0.5) -> Disk | None:
-        """Return the disk if the server holds what it cannot write within some seconds.
+        """Return the disk if the server has data that it cannot write within some seconds.
 
         `None` if there is none, if it does not answer, or if all that it acknowledged is written.
         """
@@ -302,7 +302,7 @@ class EmbeddedServer:
 
     def _unsaved_text(self, disk: Disk) -> str:
         return (
-            f"process {self._pid()} goes on running, as a write to its disk failed, and "
+            f"process {self._pid()} keeps running, as a write to its disk failed, and "
             f"{disk.unwritten_bytes:,} bytes of acknowledged events are in its memory only. Make "
             "room on that disk, then start hinged on this directory again and stop it: it writes "
             "them within seconds. If the process is killed or the machine stops before, they are "

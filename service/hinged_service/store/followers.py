@@ -143,7 +143,7 @@ async def register(
     if reply[0] == b"lost":
         raise Conflict(
             "The log does not reach back to that checkpoint any more: it can be restored into a "
-            "model, but no model can go on from it."
+            "model, but no model can continue from it."
         )
     if reply[0] == b"missing":
         raise Conflict("That checkpoint was deleted. Choose another one.")
@@ -174,7 +174,7 @@ async def note_entry(connection: Connection, keys: ModelKeys, name: str, text: s
 
 
 async def noted_entries(connection: Connection, keys: StreamKeys) -> dict[str, tuple[str, str]]:
-    """Return what a stream notes of its models: uid to name and index entry."""
+    """Return the notes of a stream about its models: uid to name and index entry."""
     return _notes_in(await connection.hgetall(keys.meta))
 
 
@@ -257,7 +257,7 @@ def parse_position(value: str) -> Position:
 
 
 def parse_retention(events: str | bytes | None, size: str | bytes | None) -> Retention:
-    """Return the retention from what Redis has of it; empty stands for none."""
+    """Return the retention from its text in Redis; an empty one means none."""
     return Retention(int(events) if events else None, int(size) if size else None)
 
 

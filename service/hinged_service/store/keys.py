@@ -14,7 +14,7 @@ INDEX = "hinged:models"
 
 
 def _part(name: str) -> property:
-    """Return a key that is made when it is asked for: many models keep these keys."""
+    """Return a property that makes a key on demand, as many models keep such objects."""
     return property(lambda keys: f"hinged:{{{keys.stream}}}:{name}")
 
 

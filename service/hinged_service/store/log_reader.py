@@ -22,7 +22,7 @@ from hinged_service.wire.position import Position
 __all__ = ["LogReader"]
 
 _FIRST, _FEWEST, _MOST = 4, 2, 512
-"""Entries that are asked for at first, at least and at most."""
+"""Entries per read: at first, at least and at most."""
 _NO_ENTRY = (LookupError, ValueError, msgspec.MsgspecError)
 
 

@@ -131,7 +131,7 @@ class PendingPredictions:
         self._see_to_queue()
 
     def _see_to_queue(self) -> None:
-        """Send what waits if it is enough; else after some rounds if no answer is awaited."""
+        """Send waiting predictions if enough; else after some rounds if no answer is awaited."""
         if len(self._queue) >= self._enough and len(self._on_way) < _MOST_ON_WAY:
             self._next()
         elif self._queue and not (self._gathers or self._on_way):
@@ -148,7 +148,7 @@ class PendingPredictions:
             self._next()
 
     def _next(self) -> None:
-        """Send what waits."""
+        """Send the waiting predictions."""
         taken: list[_KeepRequest] = []
         count = 0
         while self._queue and count < _MOST_WORDS:

@@ -1,4 +1,4 @@
-"""Repairs of a stream: what is off its chain or unreadable is removed, lost content passed over."""
+"""Repairs of a stream: remove entries off its chain or unreadable, pass over lost content."""
 
 from __future__ import annotations
 

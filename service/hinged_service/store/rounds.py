@@ -17,7 +17,7 @@ _BYTES = 2**18
 
 
 class Rounds:
-    """Commands that go out together: those that wait when a round comes back go with the next.
+    """Commands sent together: those that wait when a round returns go with the next.
 
     Parameters
     ----------

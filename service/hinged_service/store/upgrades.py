@@ -46,7 +46,7 @@ class Upgrade(NamedTuple):
 
 
 Upgraded = Literal["ok", "moved", "lost", "gone"]
-"""The fate of an upgrade: it stands in the log; the snapshot is another one by now; the log
+"""The outcome of an upgrade: it is in the log; the snapshot has changed since; the log
 does not hold the position to go on from; the model is gone."""
 
 

@@ -22,7 +22,7 @@ _KINDS = 100
 
 
 class JsonLines(logging.Formatter):
-    """One JSON object per record: time, level, logger, message, and what the record has beside.
+    """One JSON object per record: time, level, logger, message, and its other fields.
 
     `request_id` and `model` are those of the request that the record is of, unless it names
     a model itself; `position` and `exception` come where there are any.

@@ -132,7 +132,7 @@ class Observer:
         return self._reported
 
     def note_index(self, before: Collection[str], uids: Collection[str], names: set[str]) -> None:
-        """Forget models that are gone.
+        """Forget deleted models.
 
         Parameters
         ----------

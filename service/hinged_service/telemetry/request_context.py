@@ -48,7 +48,7 @@ class Beginning:
         await self._send(message)
 
     def note(self, status: int) -> None:
-        """Note that the answer begins now; what was sent before were lines of progress."""
+        """Note that the answer begins now; lines of progress were sent before."""
         self.status, self.at_s = status, perf_counter()
 
 

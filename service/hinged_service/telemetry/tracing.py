@@ -86,7 +86,7 @@ class Tracing:
         self._error = trace.StatusCode.ERROR
 
     def close(self) -> None:
-        """Send what is left, for a few seconds at most."""
+        """Send the remaining spans, for a few seconds at most."""
         timer = threading.Timer(_LEFT_S, self._give_up) if self._give_up is not None else None
         if timer is not None:
             timer.daemon = True

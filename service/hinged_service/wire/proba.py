@@ -9,7 +9,7 @@ from typing import Final
 __all__ = ["ALL", "PROBA_PATTERN", "USUAL", "parse_proba"]
 
 USUAL: Final = 10
-"""Most probabilities in a prediction unless it is asked for others."""
+"""Most probabilities in a prediction by default."""
 ALL: Final = sys.maxsize
 """More probabilities than any model has."""
 PROBA_PATTERN: Final = "^(all|none|top:[1-9][0-9]{0,5})$"

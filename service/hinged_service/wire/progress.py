@@ -45,7 +45,7 @@ class AnswerHead(msgspec.Struct, frozen=True):
 
 
 OnProgress = Callable[[Progress], None]
-"""Takes note of progress. It may raise, which ends the step: nobody waits for the answer."""
+"""A callback for progress. It may raise, which ends the step: the caller has gone."""
 
 
 def no_progress(_: Progress) -> None:

@@ -190,7 +190,7 @@ class Drift(msgspec.Struct, frozen=True):
 
 
 class Damage(msgspec.Struct, frozen=True):
-    """A damaged part of what Redis holds of a model."""
+    """A damaged part of the stored data of a model."""
 
     what: Annotated[str, about("The part, and what is wrong with it.")]
     where: Annotated[str, about("Its place: the id of a log entry, a checkpoint or the inbox.")]

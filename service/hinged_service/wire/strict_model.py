@@ -18,7 +18,7 @@ class StrictModel(BaseModel):
 
 
 def reason_of(fault: Any) -> str:
-    """Return the reason of one of pydantic's `errors()`: that of a validator as it was raised."""
+    """Return the reason of one of pydantic's `errors()`: that of a validator unchanged."""
     about = fault.get("ctx", {})
     match fault["type"]:
         case "value_error":
@@ -37,7 +37,7 @@ def reason_of(fault: Any) -> str:
 
 
 def setting_faults(error: ValidationError) -> list[str]:
-    """Return what is wrong with settings, each under its variable of the environment."""
+    """Return the faults of settings, each under its environment variable."""
     return [
         f"HINGED_{'_'.join(map(str, fault['loc'])).upper()}={fault['input']!r}: {reason_of(fault)}"
         for fault in error.errors()

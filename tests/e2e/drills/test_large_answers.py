@@ -14,7 +14,7 @@ import pytest
 
 from tests.e2e.drills.serving import Serving
 from tests.support.bystander import Bystander, bound_ms
-from tests.support.processes import wait_until
+from tests.support.processes import wait_until, wait_until_saved
 from tests.support.redis_server import RedisServer
 
 pytestmark = pytest.mark.slow
@@ -56,16 +56,8 @@ def _model_of(worker: Serving, labels: list[str]) -> str:
         for start in range(0, len(labels), 50):
             events = [{"x": {"a": 1.0}, "y": label} for label in labels[start : start + 50]]
             assert client.post(f"{url}/learn", json=events).status_code == 200
-        until_s = time.monotonic() + 30
-        while not _is_saved(client.get(url).json()):  # that takes time, too
-            assert time.monotonic() < until_s
-            time.sleep(0.1)
+        wait_until_saved(client, url)  # that takes time, too
     return name
-
-
-def _is_saved(model: dict[str, Any]) -> bool:
-    snapshot: str = model["snapshot"]
-    return bool(snapshot) and model["position"].startswith(f"{snapshot}.")
 
 
 def _array(count: int) -> tuple[str, bytes]:

@@ -79,7 +79,7 @@ def test_calibration_shows_what_came_true(visit: Open, client: httpx.Client) -> 
     dots = card.locator("circle.dot")
     here.until(lambda: dots.count() == len(bins) > 1)
     texts = card.locator("svg text").all_text_contents()
-    assert {"Probability told", "Share that came true"} <= set(texts)
+    assert {"Predicted probability", "Observed share"} <= set(texts)
     assert "perfectly calibrated" in card.locator(".legend").inner_text()
     gap = sum(one["events"] * abs(one["probability"] - one["share"]) for one in bins) / 50
     note = card.locator("p.soft").inner_text()
@@ -262,12 +262,12 @@ def test_a_state_is_kept_and_restored(visit: Open, client: httpx.Client) -> None
     here = watching(visit, "kept")
     here.page.get_by_label("Name of the new checkpoint").fill("good")
     here.button("Keep the present state").click()
-    here.sees("The present state is kept.")
+    here.sees("The checkpoint is saved.")
     contradict(client, path, {"a": 4, "b": 1})
     here.until(lambda: here.number("events") == 31)
     assert client.get(f"{path}/weights").json()["weights"] != before
     here.button("Restore good").click()
-    here.sees("It is as it was at good.")
+    here.sees("The model is restored to good.")
     here.until(lambda: here.number("events") == 30)
     assert client.get(f"{path}/weights").json()["weights"] == before
     here.until(lambda: here.card("Accuracy").locator(".mark.command title").count() == 1)

@@ -1,8 +1,6 @@
 """A model as two workers show it, and what the tests ask of it."""
 
 import json
-import time
-from collections.abc import Callable
 from typing import Any
 
 import httpx
@@ -84,13 +82,6 @@ class Face:
 def faults(answer: Answer) -> tuple[int, list[str]]:
     body = answer[1] if isinstance(answer[1], dict) else {}
     return answer[0], [fault["field"] for fault in body.get("errors", [])]
-
-
-def soon(condition: Callable[[], bool], seconds: float = 15) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.02)
 
 
 def witnessed(client: redis.Redis, stream: str) -> tuple[dict[str, float], LateAccount, int]:

@@ -6,7 +6,8 @@ import pytest
 import redis
 
 from tests.engine.delayed_labels.conftest import NewFace
-from tests.engine.delayed_labels.support import agrees_with_its_log, faults, soon
+from tests.engine.delayed_labels.support import agrees_with_its_log, faults
+from tests.support.processes import wait_until
 
 X = {"f": 1.0}
 
@@ -83,7 +84,7 @@ def test_expired_is_told_from_unknown_and_labelled(new: NewFace) -> None:
     started = time.monotonic()
     face.predict(*({"id": name, "x": X} for name in "abc"))
     face.learn({"id": "a", "y": True})
-    soon(lambda: face.counts("expired") == (2,))
+    wait_until(lambda: face.counts("expired") == (2,))
     assert time.monotonic() - started > 3.0, "it was given up too early"
     assert faults(face.learn({"id": "b", "y": True})) == (410, ["id"])
     assert faults(face.predict({"id": "b", "x": X})) == (410, ["id"])
@@ -156,7 +157,7 @@ def test_odd_ids_and_feature_names(new: NewFace, db: redis.Redis, default: bool)
     for name in names:
         assert face.predict({"id": name, "x": {name: 1.5, '"y': -1e100}})[0] == 200
     if default:
-        soon(lambda: face.counts("defaulted") == (len(names),))
+        wait_until(lambda: face.counts("defaulted") == (len(names),))
     else:
         for name in names:
             assert face.learn({"id": name, "y": True})[0] == 200
@@ -212,9 +213,9 @@ def test_early_labels_are_bounded_and_forgotten(new: NewFace, db: redis.Redis) -
     assert face.learn({"id": "c", "y": True})[0] == 429
     assert face.predict({"id": "d", "x": X})[0] == 429
     assert face.counts("early", "waiting") == (2, 1)
-    soon(lambda: face.counts("unclaimed", "expired") == (2, 1))
+    wait_until(lambda: face.counts("unclaimed", "expired") == (2, 1))
     assert faults(face.predict({"id": "a", "x": X})) == (410, ["id"])
-    soon(lambda: not db.keys(f"hinged:{{{face.name}}}:pending:*"))
+    wait_until(lambda: not db.keys(f"hinged:{{{face.name}}}:pending:*"))
     assert face.counts("early", "waiting", "joined") == (0, 0, 0)
     assert face.predict({"id": "a", "x": X})[0] == 200
 
@@ -256,7 +257,7 @@ def test_two_models_of_a_stream_serve_one_prediction(new: NewFace, db: redis.Red
     assert other.predict({"id": "b", "x": X})[0] == 200
     assert faults(other.predict({"id": "a", "x": {"f": 2}})) == (409, ["id"])
     assert third.learn({"id": "a", "y": True})[0] == 200
-    soon(lambda: face.counts("defaulted") == (1,))
+    wait_until(lambda: face.counts("defaulted") == (1,))
     assert face.counts("served", "served_mistakes", "labelled") == (1, 1, 1)
     assert third.counts("served", "served_mistakes", "labelled") == (1, 1, 1)
     assert other.counts("served", "labelled") == (0, 0)

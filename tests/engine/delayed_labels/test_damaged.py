@@ -8,7 +8,8 @@ import redis
 
 from hinged_service.store.keys import StreamKeys
 from tests.engine.delayed_labels.conftest import NewFace
-from tests.engine.delayed_labels.support import Face, agrees_with_its_log, faults, soon
+from tests.engine.delayed_labels.support import Face, agrees_with_its_log, faults
+from tests.support.processes import wait_until
 
 X = {"f": 1.0}
 DAMAGE = [
@@ -41,7 +42,7 @@ def test_a_label_is_refused_by_its_id_and_the_rest_goes_on(
     inbox = StreamKeys(face.name)
     for name in "ac":
         db.xadd(inbox.inbox, {"event": json.dumps({"id": name, "y": True})})
-    soon(lambda: face.counts("joined") == (2,))
+    wait_until(lambda: face.counts("joined") == (2,))
     letters: Any = db.xrange(inbox.dead)
     assert [fields["reason"] for _, fields in letters] == ["id names a prediction that is damaged"]
     # With its features the event counts; it is joined to nothing.
@@ -88,7 +89,7 @@ def test_a_damaged_one_expires_and_the_others_get_the_default_label(
     for name in "abc":
         assert face.predict({"id": name, "x": X})[0] == 200
     _spoil(db, face, "b", value)
-    soon(lambda: face.counts("defaulted", "expired") == (2, 1))
+    wait_until(lambda: face.counts("defaulted", "expired") == (2, 1))
     agrees_with_its_log(db, face)
 
 

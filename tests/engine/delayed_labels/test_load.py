@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 import redis
 
-from tests.engine.delayed_labels.support import Face, agrees_with_its_log, soon
+from tests.engine.delayed_labels.support import Face, agrees_with_its_log
 from tests.support.forked_worker import ForkedWorker
+from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer
 from tests.support.running import client_of
 from tests.support.service import post_bytes
@@ -96,7 +97,7 @@ def test_every_counter_equals_what_was_sent(own_server: RedisServer, own_db: red
         assert (len(outcomes), duplicates) == (len(timely), TOTAL // 10)
 
         assert face.counts("waiting") == (len(late) + len(never),)
-        soon(
+        wait_until(
             lambda: own_db.hget("hinged:{m}:meta", "labels_expired") == str(len(late) + len(never)),
             2 * WAIT_S,
         )

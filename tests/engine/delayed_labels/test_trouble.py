@@ -10,8 +10,9 @@ import httpx
 import pytest
 import redis
 
-from tests.engine.delayed_labels.support import Face, agrees_with_its_log, faults, soon, witnessed
+from tests.engine.delayed_labels.support import Face, agrees_with_its_log, faults, witnessed
 from tests.support.forked_worker import ForkedWorker
+from tests.support.processes import wait_until
 from tests.support.proxy import Proxy
 from tests.support.redis_server import RedisServer
 from tests.support.running import client_of, serving
@@ -78,12 +79,12 @@ def test_lost_replies_of_retirement(
             proxy.drop_replies = 1
             return bool(own_db.hget("hinged:{m}:meta", "labels_defaulted") == "3000")
 
-        soon(some_more_lost, 30)
+        wait_until(some_more_lost, 30)
         proxy.drop_replies = 0
         time.sleep(0.5)
         assert proxy.dropped > 3
         assert sorted(log_ids(own_server, "m")) == sorted(f"p{i}" for i in range(3000))
-        soon(lambda: face.infos()[0]["events"] == 3000)
+        wait_until(lambda: face.infos()[0]["events"] == 3000)
         assert face.counts("defaulted", "waiting", "expired", "served") == (3000, 0, 0, 3000)
         agrees_with_its_log(own_db, face)
 
@@ -110,11 +111,11 @@ def test_due_while_redis_was_away_and_after_a_restart_in_mid_retirement(
             own_server.stop()
         own_server.start()
         with own_server.client() as redis:
-            soon(lambda: redis.hget("hinged:{m}:meta", "labels_defaulted") == "4000", 30)
-            soon(lambda: redis.hget("hinged:{m}:meta", "retiring") is None)
+            wait_until(lambda: redis.hget("hinged:{m}:meta", "labels_defaulted") == "4000", 30)
+            wait_until(lambda: redis.hget("hinged:{m}:meta", "retiring") is None)
         assert sorted(log_ids(own_server, "m")) == sorted(f"p{i}" for i in range(4000))
         assert face.counts("predicted", "waiting", "expired", "joined") == (4000, 0, 0, 0)
-        soon(lambda: [info["events"] for info in face.infos()] == [4000, 4000])
+        wait_until(lambda: [info["events"] for info in face.infos()] == [4000, 4000])
         with own_server.client() as redis:
             agrees_with_its_log(redis, face)
 
@@ -132,7 +133,7 @@ def test_a_prediction_kept_while_old_ones_are_retired_waits_its_time(
         with serving(own_server.url, **QUICK) as other:
             both = Face("m", client, other)
             other.get("/v1/models/m")
-            soon(lambda: both.counts("defaulted") == (1,))
+            wait_until(lambda: both.counts("defaulted") == (1,))
             time.sleep(0.5)
             assert both.counts("waiting", "defaulted") == (1, 1)
             status, learned = both.learn({"id": "new", "y": True})
@@ -150,8 +151,8 @@ def test_after_an_outage_a_label_is_too_late(own_server: RedisServer) -> None:
         info = client.get("/v1/models/m")
         assert info.status_code == 200, "what is known is told without Redis"
         own_server.start()
-        soon(lambda: client.get("/readyz").status_code == 200)
-        soon(lambda: face.counts("expired") == (1,))
+        wait_until(lambda: client.get("/readyz").status_code == 200)
+        wait_until(lambda: face.counts("expired") == (1,))
         assert face.learn({"id": "a", "y": True})[0] == 410
         assert face.learn({"id": "b", "y": True})[1]["duplicate"] is True
         assert face.learn({"id": "c", "y": True})[0] == 404
@@ -167,7 +168,7 @@ def test_a_clock_set_back_holds_nothing_for_ever(
         face.create({"late_labels": {"wait_s": 1}})
         face.predict({"id": "a", "x": X})
         own_db.hincrby("hinged:{m}:meta", "slot_start", 365 * 86_400_000)
-        soon(lambda: face.counts("expired", "waiting") == (1, 0))
+        wait_until(lambda: face.counts("expired", "waiting") == (1, 0))
 
 
 def test_a_worker_is_killed_and_the_account_goes_on(
@@ -193,7 +194,7 @@ def test_a_worker_is_killed_and_the_account_goes_on(
 
         thread = threading.Thread(target=label_all)
         thread.start()
-        soon(lambda: len(answered) > 100)
+        wait_until(lambda: len(answered) > 100)
         workers[0].kill()
         thread.join(30)
         rest = Face("m", clients[1])

@@ -1,8 +1,7 @@
 """Damaged index entries: they hold up no other model, and PUT or DELETE mends them."""
 
 import json
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import httpx
 import pytest
@@ -10,18 +9,12 @@ import redis
 
 from hinged_service.store.keys import StreamKeys
 from tests.support.checks import check_problem
+from tests.support.processes import wait_until
 from tests.support.service import Service
 
 DAMAGE = [b"\xff\xfe", b"", b"{", b"7", b'{"uid":7}', b"[" * 5000, b"\x00" * 10]
 PERCEPTRON = {"learner": {"type": "perceptron"}}
 EVENTS = [{"x": {"a": 1.0}, "y": True}, {"x": {"a": 2.0}, "y": False}]
-
-
-def _until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.02)
 
 
 @pytest.fixture
@@ -50,7 +43,7 @@ def test_a_damaged_entry_holds_up_no_other_model(
     inbox = StreamKeys("m").inbox
     for number in range(3):
         db.xadd(inbox, {"id": f"e{number}", "event": json.dumps(EVENTS[0])})
-    _until(lambda: client.get("/v1/models/m").json()["events"] == 3)
+    wait_until(lambda: client.get("/v1/models/m").json()["events"] == 3)
     assert [one["name"] for one in client.get("/v1/models").json()] == ["m"]
     assert client.get("/v1/streams").status_code == 200
     assert client.get("/v1/aliases").status_code == 200
@@ -58,7 +51,7 @@ def test_a_damaged_entry_holds_up_no_other_model(
     # A sweep finishes a deletion that another worker began, beside the damaged entry.
     entry = json.loads(db.hget("hinged:models", "m") or b"")
     db.hset("hinged:models", "m", json.dumps(entry | {"deleting": True}))
-    _until(lambda: not db.hexists("hinged:models", "m"))
+    wait_until(lambda: not db.hexists("hinged:models", "m"))
     assert db.hexists("hinged:models", field)
 
 
@@ -209,12 +202,12 @@ def test_a_damaged_offset_of_an_inbox_is_named_and_repaired(
     db.hset(keys.offsets, "inbox", offset)
     for stream in (keys, StreamKeys("other")):
         db.xadd(stream.inbox, {"id": "e", "event": json.dumps(EVENTS[0])})
-    _until(lambda: client.get("/v1/models/other").json()["events"] == 1)
-    _until(lambda: client.get("/v1/models/m").json()["damaged"] != [])
+    wait_until(lambda: client.get("/v1/models/other").json()["events"] == 1)
+    wait_until(lambda: client.get("/v1/models/m").json()["damaged"] != [])
     info = client.get("/v1/models/m").json()
     assert (info["events"], [d["where"] for d in info["damaged"]]) == (0, ["offset of inbox"])
     assert client.post("/v1/models/m/repair").json()["records"] == ["offset of inbox"]
-    _until(lambda: client.get("/v1/models/m").json()["events"] == 1)
+    wait_until(lambda: client.get("/v1/models/m").json()["events"] == 1)
     assert client.get("/v1/models/m").json()["damaged"] == []
 
 

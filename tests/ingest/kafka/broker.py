@@ -10,7 +10,6 @@ import ctypes
 import json
 import select
 import signal
-import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -163,11 +162,3 @@ def wait_until_it_reads(one: Ingest) -> None:
         if line.startswith("Reading"):
             return
     raise AssertionError("it reads nothing")
-
-
-def wait_until(holds: Any, timeout_s: float = PATIENCE_S) -> None:
-    """Wait until something holds."""
-    deadline = time.monotonic() + timeout_s
-    while not holds():
-        assert time.monotonic() < deadline, "it never came to that"
-        time.sleep(0.01)

@@ -10,10 +10,11 @@ import pytest
 
 from hinged_service.ingest.kafka.client import KafkaLog
 from hinged_service.ingest.target import Failed
-from tests.ingest.kafka.broker import ALONE, wait_until
+from tests.ingest.kafka.broker import ALONE
 from tests.ingest.kafka.conftest import Kafka
 from tests.ingest.kafka.stored import logged
 from tests.support.ingest import Ingest, events, taken
+from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer
 
 UNAUTHORISED = [

@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
-from tests.ingest.kafka.broker import ALONE, Broker, stop, wait_until, wait_until_it_reads
+from tests.ingest.kafka.broker import ALONE, Broker, stop, wait_until_it_reads
 from tests.ingest.kafka.stored import folded, logged
 from tests.support.ingest import Event, Ingest, events, kill_often, letters, taken
 from tests.support.plain_fold import model_uid, read_snapshot
+from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer
 
 PARTITIONS = 3
@@ -134,7 +135,7 @@ def test_two_readers_who_both_believe_that_all_is_theirs(
     for end, idle in ((3_300, both[0]), (3_600, both[1])):  # the other one passes what was taken
         idle.process.send_signal(signal.SIGSTOP)
         broker.spread("t", rows[end - 300 : end], PARTITIONS)
-        wait_until(lambda end=end: taken(own_server) == end)
+        wait_until(lambda: taken(own_server) == end)  # noqa: B023 - called within the turn
         idle.process.send_signal(signal.SIGCONT)
     summaries = [stop(one)[0] for one in both]
     # Fewer if an answer came too late: by then the other one may have moved on.

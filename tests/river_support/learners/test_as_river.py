@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import itertools
 import json
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +15,7 @@ import hinged
 from tests.conftest import data_file
 from tests.river_support.learners.cases import AS_TEXT, BINARY_TEXT, CASES, Case, Event, fx, nb
 from tests.river_support.learners.conftest import Start
+from tests.support.processes import wait_until_saved
 
 Clients = tuple[httpx.Client, httpx.Client]
 Create = Callable[..., str]
@@ -51,16 +51,6 @@ def weights_of(learner: Any) -> dict[str, Any]:
         return {"weights": dict(one.weights), "intercept": 0.0 - one.threshold}
     pairs = {y: (dict(one.weights[y]), one.intercepts[y]) for y in one.classes}
     return {"classes": {y: {"weights": w, "intercept": b} for y, (w, b) in pairs.items()}}
-
-
-def wait_until_saved(client: httpx.Client, path: str) -> None:
-    deadline_s = time.monotonic() + 20
-    while True:
-        model = client.get(path).json()
-        if model["position"].startswith(model["snapshot"] + "."):
-            return
-        assert time.monotonic() < deadline_s, "the model is never saved"
-        time.sleep(0.02)
 
 
 def learn(client: httpx.Client, path: str, case: Case, pipeline: Any, chunk: list[Event]) -> None:

@@ -11,7 +11,7 @@ from river import naive_bayes
 
 from hinged_service import pipelines
 from tests.river_support.learners.conftest import Start
-from tests.river_support.learners.test_as_river import wait_until_saved
+from tests.support.processes import wait_until_saved
 from tests.support.service import Service
 
 Clients = tuple[httpx.Client, httpx.Client]

@@ -41,7 +41,7 @@ CLASS_RULES: tuple[ClassRule, ...] = get_args(ClassRule)
 
 
 class ClassWeights:
-    """The linear function of one class, and what its rule keeps beside it."""
+    """The linear function of one class, and the other numbers of its rule."""
 
     __slots__ = ("auxiliary", "auxiliary_intercept", "intercept", "weights")
 

@@ -1,4 +1,4 @@
-"""Penalties: weights that are shrunk and pulled only when they are looked at."""
+"""Penalties: weights that are shrunk and pulled only when they are read."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def pulled_dot(
 
 
 def pulled_since(weight: float, due: float, pull: float, paid: float) -> float:
-    """Return a weight shrunk by exp(due), and pulled by what is not yet paid."""
+    """Return a weight shrunk by exp(due), and pulled by the unpaid part of `pull`."""
     if weight == 0.0:
         return weight
     if due < 0.0:

@@ -48,8 +48,8 @@ if TYPE_CHECKING:
     from hinged.multiclass import MulticlassClassifier
 
 Label = TypeVar("Label", bound=Hashable)
-Given = ParamSpec("Given")
-Told = TypeVar("Told")
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
 
 LIMIT = 15.0
 """The largest log-odds: the least probability is 1 / (1 + exp(LIMIT)), about 3e-7."""
@@ -146,7 +146,7 @@ class Mixing:
         self.trust = trust
 
     def mixed(self, z: float) -> float:
-        """Return the log-odds of the mixture, given the pool's, which are not beyond 15."""
+        """Return the log-odds of the mixture from those of the pool, which are at most 15."""
         known, odds = self.positives + self.negatives, exp(-z)
         rest = (1.0 - self.trust) / (1.0 + odds)
         true = rest + self.trust * (self.positives / known)
@@ -157,11 +157,11 @@ class Mixing:
         return copysign(min(LEAST_ODDS, abs(z)), z)
 
     def learn(self, z: float, positive: bool, w: float = 1.0) -> None:
-        """Learn the label of an event, given the pool's log-odds."""
+        """Learn the label of an event from the log-odds of the pool."""
         w = min(w, MOST_WEIGHT)
         own = self.positives if positive else self.negatives
-        told = own / (self.positives + self.negatives)
-        evidence = w * log(told * (1.0 + exp(-z if positive else z)))
+        rate = own / (self.positives + self.negatives)
+        evidence = w * log(rate * (1.0 + exp(-z if positive else z)))
         odds = exp(max(-MOST_EVIDENCE, min(MOST_EVIDENCE, evidence)))
         trust = self.trust * odds / (1.0 - self.trust + self.trust * odds)
         self.trust = (1.0 - SPREAD) * trust + 0.5 * SPREAD
@@ -260,8 +260,8 @@ def teach_classes(
 
     What they leave out is counted in `account`.
     """
-    told = [taught(expert, x, y, w, account) for expert in experts]
-    return any(outcome.updated for outcome in told)
+    outcomes = [taught(expert, x, y, w, account) for expert in experts]
+    return any(outcome.updated for outcome in outcomes)
 
 
 def scores_of(experts: Sequence[LinearClassifier], x: Event) -> list[float]:
@@ -293,7 +293,7 @@ def pool_event(
     account: Accounting,
     constant: float,
 ) -> tuple[Fields, list[float]]:
-    """Let a pool learn an event, as `hinged.Hedge` says; return what it tells, and the new trust.
+    """Let a pool learn an event, as `hinged.Hedge` says; return its outcome, and the new trust.
 
     A wrong expert loses by exp(-loss).
     """
@@ -324,28 +324,28 @@ def teach(
 
     What they leave out is counted in `account`.
     """
-    told = [taught(expert, x, label == y, w, account) for label, expert in experts.items()]
-    return any(outcome.updated for outcome in told)
+    outcomes = [taught(expert, x, label == y, w, account) for label, expert in experts.items()]
+    return any(outcome.updated for outcome in outcomes)
 
 
 def taught(
     expert: LinearClassifier, x: Numbers, label: Hashable, w: float, account: Accounting
 ) -> Outcome:
-    """Let a learner learn; count in `account` what it leaves out; return what it tells."""
+    """Let a learner learn; count the features it ignores in `account`; return its outcome."""
     return counted(expert, account, expert.predict_learn_one, x, label, w)
 
 
 def counted(
     expert: LinearClassifier,
     account: Accounting,
-    learn: Callable[Given, Told],
-    *event: Given.args,
-    **options: Given.kwargs,
-) -> Told:
+    learn: Callable[Arguments, Result],
+    *event: Arguments.args,
+    **options: Arguments.kwargs,
+) -> Result:
     """Let a learner learn by its method `learn`, as `taught` does."""
     own = expert.accounting
     overflows, ignored = own.overflows, own.ignored
-    told = learn(*event, **options)
+    result = learn(*event, **options)
     account.overflows += own.overflows - overflows
     account.ignored += own.ignored - ignored
-    return told
+    return result

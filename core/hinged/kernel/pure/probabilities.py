@@ -17,7 +17,7 @@ BELOW_1 = math.nextafter(1.0, 0.0)
 
 
 def log_probabilities(shares: Mapping[Label, float]) -> dict[Label, float]:
-    """Return what is shared out, as logarithms that are those of probabilities."""
+    """Return logarithms of shares, normalised to those of probabilities."""
     if not shares:
         return {}
     total = math.log(math.fsum(map(math.exp, shares.values())))

@@ -44,7 +44,7 @@ def packed_features(x: Mapping[str, Any]) -> bytes | None:
 
 
 def sent_text(x: Mapping[str, Any], text: bytes) -> bytes | None:
-    """Return the JSON of features as it stands in the text that they were read from.
+    """Return the JSON of features exactly as in the text that they were read from.
 
     It is `None` for features that are not of `read_events`, thus always in this version.
     """

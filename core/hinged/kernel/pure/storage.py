@@ -66,7 +66,7 @@ class Storage:
         return len(self._values)
 
     def __sizeof__(self) -> int:
-        """Return the bytes that it takes, all but the names."""
+        """Return its size in bytes without the names."""
         parts = sum(sys.getsizeof(part) for part in (self._values, self._changed) if part)
         return object.__sizeof__(self) + parts + _FLOAT_BYTES * len(self)
 
@@ -162,7 +162,7 @@ class Storage:
         self.bound = 0.0
 
     def track(self) -> None:
-        """Start noting which names change; what changed before is not known."""
+        """Start to note the names that change; earlier changes are unknown."""
         if self._changed is None:
             self._changed = set()
 

@@ -75,7 +75,7 @@ class PredictedLine(msgspec.Struct, gc=False, omit_defaults=True):
 
 
 class LineFault(msgspec.Struct, gc=False):
-    """One fault of a line: where, and what must hold there."""
+    """One fault of a line: its field, and the condition that must hold there."""
 
     field: str
     reason: str
@@ -229,7 +229,7 @@ _JSON = [(b"content-type", b"application/json"), *GUARDS]
 
 
 class Answer:
-    """The answer to a body of lines, written as it grows; what is not read is waited for.
+    """The answer to a body of lines, written in parts; waits for a client that does not read.
 
     Each line is answered, or an empty summary is filled and written in the end.
     """

@@ -45,7 +45,7 @@ class _Source:
         return self._digest.copy()
 
     def stand_at(self, offset: str, digest: Any = None) -> None:
-        """Take over what the store has; go back to an earlier digest if there is one."""
+        """Take over the stored offset; go back to an earlier digest if there is one."""
         if digest is not None:
             self._digest = digest
         self.offset = offset
@@ -149,7 +149,7 @@ class Learning(Course[Event]):
         return in_order(answers + refused, batch)
 
     async def _refuse(self, batch: Batch[Event], live_model: LiveModel) -> list[LineAnswer]:
-        """Take out of the batch what the model can refuse before it is logged."""
+        """Remove the events that the model can refuse before they are logged."""
         found = await live_model.faults(batch.items, sum(map(len, batch.texts)))
         if not found:
             return []
@@ -195,7 +195,7 @@ _ToLabel = Callable[[Any], Label | None]
 
 
 class _Moved(Exception):
-    """The source stands elsewhere: another call brings it, or an answer got lost."""
+    """The offset of the source has changed: another call sends it, or an answer was lost."""
 
     def __init__(self, offset: str) -> None:
         self.offset = offset

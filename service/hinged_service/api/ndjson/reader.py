@@ -60,7 +60,7 @@ class Parser(Generic[T]):
     slow: Callable[[bytes], tuple[list[T], Json, bool]]
 
     def explain(self, line: bytes) -> tuple[T, bytes] | ServiceError:
-        """Return what the line is after all and its JSON, or what is wrong with it."""
+        """Return the kind of the line and its JSON, or its fault."""
         try:
             found, text, many = self.slow(line)
         except ServiceError as error:
@@ -242,14 +242,14 @@ class LineReader(Generic[T]):
         return batch
 
     def stop(self) -> None:
-        """Take no further line: what has come is still handed out, the rest is thrown away."""
+        """Take no further line: lines already received are handed out, the rest is discarded."""
         if not self._ended:
             self.stopped = self._ended = True
             self._come.set()
             self._room.set()
 
     async def end(self) -> None:
-        """Return unless something asked it to stop before the body's end.
+        """Return unless there was a request to stop before the body's end.
 
         Raises
         ------

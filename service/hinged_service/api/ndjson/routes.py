@@ -50,7 +50,7 @@ class _Asked(NamedTuple):
 
 
 def _asked(scope: Scope) -> _Asked:
-    """Return what the query asks for."""
+    """Return the options in the query."""
     found = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
     results, source = found.get("results", ["each"])[-1], found.get("source", [None])[-1]
     faults = []

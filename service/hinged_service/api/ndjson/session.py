@@ -38,14 +38,14 @@ class Course(abc.ABC, Generic[T]):
 
     @abc.abstractmethod
     async def run(self, batch: Batch[T]) -> list[LineAnswer]:
-        """Do what the lines ask for and return their answers, in order."""
+        """Carry out the calls of the lines and return their answers, in order."""
 
     async def parts(self, batch: Batch[T]) -> AsyncIterator[Batch[T]]:
         """Yield the parts of a batch whose answers are made and written one after the other."""
         yield batch
 
     def note(self, answers: Sequence[LineAnswer]) -> None:
-        """Count what is in the answers for some lines."""
+        """Count the kinds of answers for some lines."""
 
     async def end(self, lines: int) -> None:
         """Check that a body of that many lines may end here."""

@@ -1,4 +1,4 @@
-"""The Open Inference Protocol (version 2, REST), for what already speaks it.
+"""The Open Inference Protocol (version 2, REST), for programs that use it already.
 
 An event is a row: every feature is a tensor of its own, or a column of a tensor with
 named columns. The answers are those of `/v1/models/{model}/predict`, as tensors.
@@ -67,7 +67,7 @@ Version = Annotated[
 
 
 class InferenceError(BaseModel):
-    """Error in the protocol's form: the problem and what to do next."""
+    """Error in the protocol's form: the problem and the next step."""
 
     error: str
 
@@ -283,7 +283,7 @@ def router(settings: LimitSettings) -> APIRouter:
 
     @routes.get("/models/{model}", summary="About a model", responses=missing)
     async def get_model(request: Request, model: Name) -> ModelAbout:
-        """Return what tensors a model takes and gives."""
+        """Return the input and output tensors of a model."""
         return await _about(request, model, None)
 
     @routes.get(
@@ -292,7 +292,7 @@ def router(settings: LimitSettings) -> APIRouter:
         responses=missing | wrong,
     )
     async def get_version(request: Request, model: Name, version: Version) -> ModelAbout:
-        """Return what tensors a model takes and gives, once it has learned that much."""
+        """Return the input and output tensors of a model, once it has learned that much."""
         return await _about(request, model, version)
 
     @routes.get("/models/{model}/ready", summary="Is a model ready?", responses=missing)
@@ -486,7 +486,7 @@ class _Tensors:
             self._data[name].append(b"," + piece if self._data[name] else piece)
 
     def answer(self, about: dict[str, Any]) -> list[bytes]:
-        """Return the answer in pieces; `about` is what it has beside the tensors."""
+        """Return the answer in pieces; `about` are its other fields than the tensors."""
         n, k = self._count, self._width
         table, label = [n, k], self._label
         shapes: dict[Output, tuple[list[int], str]] = {

@@ -96,20 +96,20 @@ class ArrowTable(Reader):
         return ArrowTable(stream, self._name, self._size_bytes, self._options)
 
     def describe(self) -> str:
-        """Describe what each column is read as."""
+        """Describe the type of each column."""
         if not self._index:
             return self._table.describe()
         note = "the index of a pandas table, no feature unless it is given a type"
         return f"{self._table.describe()}; {note}: {', '.join(self._index)}"
 
     def guesses(self) -> dict[str, Kind | None]:
-        """Return what each column is read as; `None` where all is null by the schema."""
+        """Return the type of each column; `None` where all is null by the schema."""
         empty = {column.name for column in self._source.schema if str(column.type) == "null"}
         kinds = self._table.kinds
         return {name: None if name in empty else kind for name, kind in kinds.items()}
 
     def close(self) -> None:
-        """Close what was opened here."""
+        """Close the opened files."""
         self._open.close()
 
     def fill(self, columns: Columns, start: int) -> Iterator[int]:
@@ -239,7 +239,7 @@ class ArrowTable(Reader):
     def _readers(
         self, schema: Any, options: FileOptions
     ) -> tuple[list[Kind], dict[str, Cells | None]]:
-        """Return the kinds of all columns, and what reads each; `None` if it is ignored."""
+        """Return the types of all columns, and a reader for each; `None` if it is ignored."""
         kinds: list[Kind] = []
         found: dict[str, Cells | None] = {}
         unread, as_text = [], []
@@ -289,7 +289,7 @@ def _pandas_index(schema: Any, options: FileOptions) -> list[str]:
 
 
 def _pieces(batches: Iterable[tuple[Any, float | None]], start: int) -> Iterator[_Piece]:
-    """Cut batches, which may be the whole file, into small ones; leave out what is before."""
+    """Cut batches, which may be the whole file, into small ones; skip rows before the offset."""
     first = 0
     for batch, share in batches:
         for at in range(0, batch.num_rows, _BATCH_ROWS):

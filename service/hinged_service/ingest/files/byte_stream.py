@@ -61,7 +61,7 @@ class ByteStream:
         self.reader = stream
 
     def close(self) -> None:
-        """Close what was opened here: not standard input."""
+        """Close the opened files, but not standard input."""
         self._open.close()
 
 
@@ -74,7 +74,7 @@ def open_bytes(name: str) -> io.BufferedReader:
 
 
 class _Steps(io.RawIOBase):
-    """One `read1` per read: what came before a fault is returned before the fault."""
+    """One `read1` per read: bytes before a fault are returned before the fault is raised."""
 
     def __init__(self, name: str, source: Any, compression: Compression) -> None:
         self._name = name

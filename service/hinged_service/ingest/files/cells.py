@@ -1,4 +1,4 @@
-"""Cells become values, strictly: what does not fit is a `BadRecord`, never something else."""
+"""Strict conversion of cells to values: a cell that does not fit is a `BadRecord`."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def as_number(value: Any) -> float:
 
 
 def all_numbers(texts: Sequence[str]) -> list[float] | None:
-    """Return what `as_number` makes of each text, several times as fast; `None`: ask it."""
+    """Return the `as_number` of each text, several times as fast; `None`: call it instead."""
     try:
         numbers = list(map(float, texts))
     except ValueError:
@@ -167,14 +167,14 @@ def label_like(text: str, takes: Callable[[LabelValue], bool]) -> LabelValue | N
 
 
 def map_label(labels: Mapping[str, LabelValue], text: str) -> LabelValue:
-    """Return what `labels` makes of a label as the file has it."""
+    """Return the label in `labels` for a label of the file."""
     if text not in labels:
         raise BadRecord(f"must be {' or '.join(map(abbreviated, labels))}, not {abbreviated(text)}")
     return labels[text]
 
 
 def named(what: str, read: Callable[[T], U], value: T) -> U:
-    """Return `read(value)`; a refusal begins with what it is about."""
+    """Return `read(value)`; a refusal begins with its subject."""
     try:
         return read(value)
     except BadRecord as fault:

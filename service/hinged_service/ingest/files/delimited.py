@@ -56,7 +56,7 @@ class Delimited(TextReader):
         self._plain = self._table.plain_rows(self._delimiter, self._options.quote)
 
     def guesses(self) -> dict[str, Kind | None]:
-        """Return what each column is read as; `None` where its first cells are all missing."""
+        """Return the type of each column; `None` where its first cells are all missing."""
         return {name: None if name in self._empty else kind for name, kind in self._kinds.items()}
 
     def settle(self, kinds: Mapping[str, Kind]) -> None:
@@ -65,7 +65,7 @@ class Delimited(TextReader):
         self._use_kinds()
 
     def describe(self) -> str:
-        """Describe what each column is read as, and what decided it."""
+        """Describe the type of each column, and the reason for it."""
         types = " and as told" if self._options.types else ""
         empty = f"; empty so far: {', '.join(self._empty)}" if self._empty else ""
         return f"{self._table.describe()} (types by the first {self._sampled} rows{types}{empty})"

@@ -66,7 +66,7 @@ class Source:
         return self._reading.continued
 
     def describe(self) -> str:
-        """Describe how the file is read: which columns, as what, which is the label."""
+        """Describe the reading of the file: columns, their types, the label."""
         once = "" if self.resumable else "; it can be read once only, so not resumed"
         return self._reading.describe() + once
 
@@ -79,7 +79,7 @@ class Source:
             reading.look()
 
     def guesses(self) -> dict[str, Kind | None]:
-        """Return what each column is read as; `None` where its first cells are all missing."""
+        """Return the type of each column; `None` where its first cells are all missing."""
         return self._reading.guesses()
 
     def settle(self, kinds: Mapping[str, Kind]) -> None:
@@ -173,7 +173,7 @@ def open_source(path: str, options: FileOptions) -> Source:
 
 
 def _signature(name: str) -> _Signature | None:
-    """Return what changes when a file does; `None` if it is not a file on a disk."""
+    """Return a value that changes with the file; `None` if it is not a file on a disk."""
     if name == "-":
         return None
     try:

@@ -56,7 +56,7 @@ class LibSvm(LineReader):
         return self._slowly(text)
 
     def _slowly(self, text: str) -> dict[str, Any]:
-        """Read what is unusual, or raise what is wrong with it."""
+        """Read an unusual line, or raise its fault."""
         first, *pairs = text.split()
         y = self._labels.read(first)
         x: dict[str, float] = {}

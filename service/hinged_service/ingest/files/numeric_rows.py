@@ -21,7 +21,7 @@ _encode = msgspec.json.encode
 
 
 class Role(NamedTuple):
-    """A column that is no feature, and what reads its cells; a `BadRecord` refuses one."""
+    """A column that is no feature, and a reader of its cells; a `BadRecord` refuses one."""
 
     at: int
     read: Callable[[str], Any]

@@ -58,7 +58,7 @@ class Reader(ABC):
         """Look at the beginning, which stays to be read, where that was not done yet."""
 
     def guesses(self) -> dict[str, Kind | None]:
-        """Return what each column is read as; `None` where its first cells are all missing."""
+        """Return the type of each column; `None` where its first cells are all missing."""
         return {}
 
     def settle(self, kinds: Mapping[str, Kind]) -> None:  # noqa: B027 - most have no columns
@@ -97,7 +97,7 @@ class TextReader(Reader):
         return self._lines.position
 
     def again(self, stream: ByteStream) -> Self:
-        """Return another reading of the same content; what was found out is not asked again."""
+        """Return another reader of the same content, with the formats and types already found."""
         reading = copy.copy(self)
         reading.begin(stream)
         return reading

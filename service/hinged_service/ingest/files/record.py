@@ -28,13 +28,13 @@ BLOCK_RECORDS = 500
 BLOCK_BYTES = 2**19
 BLOCK_JSON_BYTES = 2**20
 _PER_FEATURE = 24
-"""Bytes of JSON of a number, and of what stands around name and value."""
+"""Bytes of JSON of a number, and of the characters around name and value."""
 
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class FileError(Exception):
-    """The file cannot be read, or not further; the message states what to do about it."""
+    """The file cannot be read, or not further; the message states the remedy."""
 
 
 class BadRecord(Exception):
@@ -88,7 +88,7 @@ class Block(NamedTuple):
     bytes_read: int
 
     def records(self) -> Iterator[Record]:
-        """Iterate over them one by one; read the JSON that was not looked at yet."""
+        """Iterate over them one by one; decode JSON that was not decoded yet."""
         columns = zip(self.lines, self.events, self.errors, self.texts, strict=True)
         for number, (line, event, error, text) in enumerate(columns, self.number):
             if isinstance(event, Event):

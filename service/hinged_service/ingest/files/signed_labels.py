@@ -62,7 +62,7 @@ def _are_bools(takes: Callable[[LabelValue], bool]) -> bool:
 
 
 def _label_of(whole: int, text: str, takes: Callable[[LabelValue], bool]) -> LabelValue:
-    """Return the label of the model that a number stands for."""
+    """Return the label of the model for a number."""
     if _are_bools(takes):
         if whole not in (-1, 0, 1):
             raise BadRecord(

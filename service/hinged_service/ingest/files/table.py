@@ -157,7 +157,7 @@ class Table:
         self._label_of = lru_cache(1024)(self._fresh_label) if text else self._fresh_label
 
     def describe(self) -> str:
-        """Describe what each column is read as."""
+        """Describe the type of each column."""
         options, kinds = self._options, self.kinds
         parts = []
         for kind in ("number", "bool", "text"):
@@ -258,7 +258,7 @@ class Table:
         return json_bytes(dict.fromkeys(feature.name for feature in self._features))
 
     def plain_rows(self, delimiter: str, quote: str | None) -> PlainRows | None:
-        """Return what reads the rows of plain numbers; `None` if there can be none."""
+        """Return a reader for rows of plain numbers; `None` if there can be none."""
         if self._pick is None or self._weight is not None or len(self._features) > MAX_FEATURES:
             return None
         return PlainRows(
@@ -278,7 +278,7 @@ class Table:
         return event_id(as_text(cell))
 
     def _plain_picker(self) -> Callable[[Sequence[str]], tuple[str, ...]] | None:
-        """Return what picks the cells of a row that may be read all at once as numbers."""
+        """Return a getter of the cells of a row that may be read together as numbers."""
         if len(self._features) < 2 or any(f.read is not as_number for f in self._features):
             return None
         if any(_kind(marker) == "number" for marker in self._missing):

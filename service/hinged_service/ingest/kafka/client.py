@@ -1,4 +1,4 @@
-"""The Kafka client: what the cluster, its topics and partitions are, and their records.
+"""The Kafka client: the cluster, its topics and partitions, and their records.
 
 confluent-kafka, because librdkafka's own threads keep the group's heartbeats while Python
 learns, its seeks and pauses throw away what was fetched before, and it returns topic ids.
@@ -40,7 +40,7 @@ _OUT_OF_RANGE = {_Error._AUTO_OFFSET_RESET, _Error.OFFSET_OUT_OF_RANGE}
 
 
 class Away(Exception):
-    """The cluster does not answer (yet); the message states what it last answered."""
+    """The cluster does not answer (yet); the message states its last answer."""
 
 
 class Part(NamedTuple):
@@ -194,7 +194,7 @@ class KafkaLog:
         self._consumer.resume(parts)
 
     def read(self) -> Found:
-        """Return what came, soon."""
+        """Return the records that have arrived, without a long wait."""
         messages, self._held = self._held + self._consumer.consume(_TAKE, _CONSUME_S), []
         found = Found({}, set(), set())
         for message in messages:
@@ -216,7 +216,7 @@ class KafkaLog:
         return found
 
     def trouble(self, text: str) -> None:
-        """Report what is wrong, once until all is well again."""
+        """Report a fault, once until there is none any more."""
         if not self._troubled:
             self._troubled = True
             self._write_line(f"Waiting for Kafka: {redacted(text, self._options.client)}")

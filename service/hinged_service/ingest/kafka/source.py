@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 from hinged_service.ingest.kafka.client import Away, KafkaLog, Part, Record
 from hinged_service.ingest.kafka.options import KafkaOptions
 from hinged_service.ingest.kafka.values import Binary, Shape
-from hinged_service.ingest.patience import Patience
+from hinged_service.ingest.outage import Outage
 from hinged_service.ingest.progress import Reporter
 from hinged_service.ingest.signals import Stopped
 from hinged_service.ingest.target import BAD_USAGE, Failed
@@ -87,7 +87,7 @@ class _Place(NamedTuple):
 
 
 class _Changed(Exception):
-    """The partitions were assigned again, or one stands elsewhere: look again."""
+    """The partitions were assigned again, or an offset has changed: read the offsets again."""
 
 
 class _Reader:
@@ -136,7 +136,7 @@ class _Reader:
         await asyncio.to_thread(self._log.join)
 
     async def turn(self) -> None:
-        """Bring what came, or find out where to begin if the partitions changed."""
+        """Take the records, or find the offsets to begin at if the partitions changed."""
         try:
             if self._generation != self._log.generation:
                 await self._place()
@@ -159,7 +159,7 @@ class _Reader:
             raise _Changed
 
     async def _place(self) -> None:
-        """Find where each partition stands, and read from there."""
+        """Read the stored offset of each partition, and read records from there."""
         parts = self._log.assigned or ()
         self._generation = self._log.generation
         self._places.clear()
@@ -260,7 +260,7 @@ class _Reader:
             self._check()
 
     async def _look(self) -> None:
-        """See whether the topics are still the same: what was read before this is theirs."""
+        """Check that the topics are still the same: records read before belong to them."""
         ids = await self._serving(self._patiently(self._log.topic_ids))
         self._look_s = time.monotonic() + _LOOK_EVERY_S
         if ids != self._ids:
@@ -293,11 +293,11 @@ class _Reader:
             await cancel(task)
 
     async def _patiently(self, step: Callable[[], T]) -> T:
-        patience = Patience(f"Kafka at {self._options.bootstrap}", self._feeder.patience_s)
+        outage = Outage(f"Kafka at {self._options.bootstrap}", self._feeder.wait_s)
 
         def failed(error: Exception, _: bool) -> None:
             self._log.trouble(str(error))
-            patience.failed(str(error))
+            outage.failed(str(error))
 
         return await self._feeder.stop.retry(
             lambda: asyncio.to_thread(step), Away, failed, self._log.well

@@ -1,4 +1,4 @@
-"""Values of Kafka records become what a model reads. Pure functions."""
+"""Conversion of Kafka values to records of a model. Pure functions."""
 
 from __future__ import annotations
 

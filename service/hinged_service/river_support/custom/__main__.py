@@ -6,7 +6,7 @@ import json
 import sys
 
 from hinged_service.errors import StartupError
-from hinged_service.river_support.custom.loading import load
+from hinged_service.river_support.custom.loader import load
 from hinged_service.river_support.custom.probe import trained_parts
 
 if __name__ == "__main__":

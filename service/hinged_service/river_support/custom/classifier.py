@@ -17,7 +17,7 @@ from hinged_service.river_support.learners.classifier import (
     linear_weights,
 )
 from hinged_service.river_support.learners.interface import Features, Label
-from hinged_service.river_support.learners.teaching import teach
+from hinged_service.river_support.learners.rules import teach
 from hinged_service.wire.codec import encode_name
 
 __all__ = ["CustomClassifier", "custom_learner"]
@@ -73,7 +73,7 @@ class CustomClassifier(RiverClassifier):
         return dict(x)
 
     def norm(self, x: Checked) -> float:
-        """Return 0: the norm of what reaches the last step is unknown."""
+        """Return 0: the norm of the input of the last step is unknown."""
         return 0.0
 
     def probabilities(self, x: Checked) -> Mapping[Any, float]:

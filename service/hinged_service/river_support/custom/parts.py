@@ -61,7 +61,7 @@ def _walk(value: object, depth: int, seen: set[int]) -> Iterator[tuple[int, obje
 
 
 def changed(before: Parts, after: Parts) -> list[str]:
-    """Return the innermost types that differ, each with what it stands in; none if all are equal.
+    """Return the innermost types that differ, each with its container; none if all are equal.
 
     Examples
     --------

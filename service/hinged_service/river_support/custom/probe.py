@@ -23,7 +23,7 @@ from hinged_service.errors import ServiceError, StartupError
 from hinged_service.river_support import state
 from hinged_service.river_support.custom import parts
 from hinged_service.river_support.custom.classifier import custom_learner
-from hinged_service.river_support.custom.loading import explained
+from hinged_service.river_support.custom.loader import explained
 from hinged_service.river_support.custom.model import CustomModel, Sample, Served, last_step
 from hinged_service.river_support.custom.patches import mend
 from hinged_service.river_support.learners import RiverBinary, RiverMulticlass
@@ -155,7 +155,7 @@ class _Probe:
         return learned
 
     def taught(self, watched: bool = False) -> _Adaptor:
-        """Return a learner that has learned the sample, watched or not for what predictions do."""
+        """Return a learner of the sample, checked or not for changes by predictions."""
         adaptor = self._fresh()
         self._teach(adaptor, watched)
         return adaptor
@@ -255,7 +255,7 @@ def _made_up(multiclass: bool) -> Sample:
 
 
 def _elsewhere(sources: Sequence[str]) -> dict[str, parts.Parts]:
-    """Return what `trained_parts` returns of all models in a process with another order of sets."""
+    """Return `trained_parts` of all models, from a process with another order of sets."""
     seed = "0" if os.environ.get("PYTHONHASHSEED") == "1" else "1"
     try:
         done = subprocess.run(  # noqa: S603 - this Python and this package

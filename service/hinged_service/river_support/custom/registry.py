@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from hinged_service.river_support.custom.loading import load, sources
+from hinged_service.river_support.custom.loader import load, sources
 from hinged_service.river_support.custom.model import Served
 
 __all__ = ["install", "served"]

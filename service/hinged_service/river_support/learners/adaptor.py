@@ -82,7 +82,7 @@ class Adaptor:
         return self.classifier.numbers_per_name(len(self._classes) + 1)
 
     def stored_bytes(self) -> int:
-        """Return what the numbers stored by name take, if each class has every name."""
+        """Return the bytes of the numbers stored by name, if each class has every name."""
         if new := len(self._names) - self._measured:
             self._name_bytes += name_bytes(islice(reversed(self._names), new))
             self._measured += new
@@ -143,7 +143,7 @@ class Adaptor:
         return not self._overflowed, max(0.0, 1.0 - margin)
 
     def get_state(self) -> dict[str, Any]:
-        """Return all that is needed to go on learning exactly where this stands.
+        """Return the complete state, from which learning continues exactly.
 
         Returns
         -------

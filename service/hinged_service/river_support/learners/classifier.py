@@ -1,4 +1,4 @@
-"""River classifiers as they are asked and taught within the bounds of a spec."""
+"""River classifiers that predict and learn within the bounds of a spec."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hinged.events import checked_numbers
 from hinged_service.river_support import state
 from hinged_service.river_support.lazy import linear_model
 from hinged_service.river_support.learners.interface import Features, Label
-from hinged_service.river_support.learners.teaching import teach
+from hinged_service.river_support.learners.rules import teach
 from hinged_service.wire.codec import DamagedState
 from hinged_service.wire.faults import MAX_VALUE
 
@@ -121,10 +121,10 @@ class RiverClassifier:
         return linear_weights(self.model)
 
     def check_saved(self, saved: Mapping[str, Any]) -> None:
-        """Refuse a stored state that is not to be looked at further."""
+        """Refuse a stored state that must not be decoded."""
 
     def own_scalars(self) -> dict[str, Any]:
-        """Return what is stored beside the model."""
+        """Return the values that are stored beside the model."""
         return {}
 
     def restore(self, scalars: Mapping[str, Any], names: Iterable[Any]) -> None:

@@ -16,7 +16,7 @@ Features = Mapping[Any, Any]
 
 
 class Learner(Protocol):
-    """A learner as a model's state drives it; a binary one has no more than this.
+    """The interface of a learner for a model's state; a binary one has no more than this.
 
     Attributes
     ----------
@@ -48,13 +48,13 @@ class Learner(Protocol):
         """The most numbers that learning one event stores for a name that is new."""
 
     def stored_bytes(self) -> int:
-        """Return what all numbers stored by name take, each with its name."""
+        """Return the bytes of all numbers stored by name, each with its name."""
 
     def growth_bytes(self, x: Features, y: Label, enough: float = math.inf) -> int:
         """Return how many more bytes learning the event may store; 0 if all is stored."""
 
     def get_state(self) -> dict[str, Any]:
-        """Return all that is needed to go on learning exactly where this stands."""
+        """Return the complete state, from which learning continues exactly."""
 
     def set_state(self, saved: Mapping[str, Any]) -> None:
         """Take over a state that `get_state` gave, or raise `InvalidState`."""

@@ -38,7 +38,7 @@ Penalty = Annotated[
 
 
 class _River(RiverSpec):
-    """A River classifier: how to build it, and what its kind can take."""
+    """A River classifier: its construction, and the events that its kind can take."""
 
     subpackage: ClassVar[str]
     names: ClassVar[int] = 10_000

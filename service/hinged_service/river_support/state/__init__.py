@@ -32,7 +32,7 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> object:
-    """Import what is asked for, and NumPy with it; a worker without River's parts never asks."""
+    """Import a name on demand, and NumPy with it; a worker without River's parts needs neither."""
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     found: object = getattr(imported(f"{__name__}.{_MODULES[name]}"), name)

@@ -59,7 +59,7 @@ def method_name(function: object) -> str | None:
 
 
 def product(factory: Callable[[], Any]) -> tuple[Any, ...]:
-    """Return what a default factory makes, or nothing if to make it would change something.
+    """Return the product of a default factory, or nothing if making it would change something.
 
     Raises the errors of the factory.
     """

@@ -99,7 +99,7 @@ class _Decoder:
         self._row = 0
 
     def restored(self, root: object) -> object:
-        """Return the object that `root` stands for, with all that belongs to it."""
+        """Return the object of `root`, with all its parts."""
         ranks: list[list[int]] = [[] for _ in range(1 + max(learners.COMPOSITE.values()))]
         for number, (name, *encoded) in enumerate(self._rows):
             if name != "VectorDict":
@@ -125,7 +125,7 @@ class _Decoder:
         return self.value(root)
 
     def value(self, encoded: object, depth: int = 0) -> object:
-        """Return the value that stands in a row."""
+        """Return the value of a row."""
         if isinstance(encoded, list):
             return self._referred(encoded)
         if not isinstance(encoded, dict):
@@ -311,7 +311,7 @@ def _rank(name: str) -> int:
 
 
 def _empty(name: str, encoded: list[Any]) -> object:
-    """Return the object of a row without what it holds; whole, if it holds no others."""
+    """Return the object of a row without its parts; whole, if it has none."""
     kind: Any = class_of(name) or _LEARNERS.get(name)
     if kind is not None:
         return kind.__new__(kind)
@@ -334,7 +334,7 @@ def _empty(name: str, encoded: list[Any]) -> object:
 
 
 def _key(encoded: object, depth: int = 0) -> object:
-    """Return the value that stands for itself or in a dictionary's key: no object."""
+    """Return a plain value, or that of a dictionary's key: no object."""
     match encoded:
         case {"float": str(text), **more} if text in NONFINITE and not more:
             return NONFINITE[text]

@@ -79,7 +79,7 @@ class _Encoder:
         return rows
 
     def value(self, value: object, depth: int = 0) -> object:
-        """Return what stands for a value in a row."""
+        """Return the form of a value in a row."""
         if plain(value):
             return value
         kind = type(value)
@@ -107,7 +107,7 @@ class _Encoder:
         return sorted((self._key(one, depth) for one in values), key=canonical)
 
     def _key(self, value: object, depth: int = 0) -> object:
-        """Return what stands for a dictionary's key or a set's member: no object."""
+        """Return the form of a dictionary's key or a set's member: no object."""
         if type(value) is tuple and depth < MAX_DEPTH:
             return {"tuple": [self._key(part, depth + 1) for part in value]}
         if type(value) in _KEYS or isinstance(value, np.generic):

@@ -65,7 +65,7 @@ class Unencodable(TypeError):
 
 
 def plain(value: object) -> bool:
-    """Return whether a value stands for itself: of JSON's types, finite, not too large."""
+    """Return whether a value is stored unchanged: of JSON's types, finite, not too large."""
     if isinstance(value, float):
         return type(value) is float and math.isfinite(value)
     if type(value) is int:
@@ -84,7 +84,7 @@ def same_plain(values: list[Any]) -> bool:
 
 
 def damaged_number(value: object) -> DamagedState:
-    """Return the error for a number that stands where none like it is written."""
+    """Return the error for a number that the encoder would not write there."""
     what = "too large an integer" if type(value) is int else "a float that is not finite"
     return DamagedState(f"the stored object holds {what}")
 

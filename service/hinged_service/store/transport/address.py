@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Literal
-from urllib.parse import parse_qsl, unquote
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from hinged_service.errors import StartupError
 
-__all__ = ["Address", "Place", "parse"]
+__all__ = ["Address", "Place", "parse", "public_address"]
 
 Place = tuple[str, int]
 """Host and port."""
@@ -104,6 +104,12 @@ def parse(url: str, password_file: Path | None = None) -> Address:
         sentinel_login,
         options,
     )
+
+
+def public_address(url: str) -> str:
+    """Return an address without user, password and parameters."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
 def _login(userinfo: str, database: int, password_file: Path | None) -> dict[str, Any]:

@@ -44,7 +44,7 @@ class Answering:
             text = self._why_no_writes() or text
         if not self.lost:
             self.lost = True
-            logger.warning("%s Predictions go on from memory, learning waits.", text)
+            logger.warning("%s Predictions continue from memory, learning waits.", text)
         return Unavailable(text, retry_after_s=1)
 
     def answered(self) -> None:

@@ -159,7 +159,7 @@ class Cluster:
         return [self._pool(place) for place in dict.fromkeys(self._owners) if place is not None]
 
     async def aclose(self) -> None:
-        """Close every connection; no other node is asked from then on."""
+        """Close every connection; no further call reaches a node."""
         self._closed = True
         await cancel(self._looking)
         for pool in self._pools.values():

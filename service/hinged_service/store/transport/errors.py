@@ -83,7 +83,7 @@ _WORDS: tuple[tuple[type[Exception], str], ...] = (
     (exceptions.ExecAbortError, "EXECABORT"),
     (exceptions.BusyLoadingError, "LOADING"),
 )
-"""Words that redis-py takes away from the text, by the error that stands for each."""
+"""Prefixes that redis-py removes from an error text, by its class of errors."""
 
 _LOST = "STREAMLOST"
 """Word of the service's own scripts where a stream lacks its log or its meta."""
@@ -144,7 +144,7 @@ def _kind(error: Exception) -> tuple[str, str] | None:
 
 
 def _kind_of_reply(word: str, text: str) -> tuple[str, str] | None:
-    """Return kind and text of an error reply; `None` if what is stored, or asked, is at fault.
+    """Return kind and text of an error reply; `None` if stored data or the command is at fault.
 
     An error without a word of its own is of the data if a script ran into it, or an argument,
     since what is stored is what the arguments are made from.

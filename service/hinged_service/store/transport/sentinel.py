@@ -119,7 +119,7 @@ class Sentinels:
         return None
 
     async def _to_primary(self, connect: Callable[[Place], Awaitable[T | None]]) -> T:
-        """Return what connects to the first of the servers named that is a primary."""
+        """Return a function that connects to the first of the named servers that is a primary."""
         places = await asyncio.shield(self._look())
         failure = self._refusal
         for place in places:
@@ -136,7 +136,7 @@ class Sentinels:
         raise NoPrimary(f"No Sentinel names a server of {self._service!r} that is a primary.")
 
     def _look(self) -> asyncio.Task[list[Place]]:
-        """Ask the Sentinels; a caller meanwhile gets the same answer."""
+        """Ask the Sentinels; concurrent callers share one answer."""
         if self._looking is None:
             self._look_at_s = time.monotonic() + _LOOK_S
             self._looking = asyncio.create_task(self._named())

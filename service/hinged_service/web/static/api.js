@@ -15,7 +15,7 @@ let askForKey = async () => false;
 let asking = null;
 let declined = false;
 
-/** Say who asks the user for a key: a function that stores one, and returns whether it did. */
+/** Set the function that asks the user for a key, stores it, and returns whether it did. */
 export function onKeyWanted(ask) {
   askForKey = ask;
 }

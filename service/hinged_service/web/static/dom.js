@@ -1,4 +1,4 @@
-// Elements from what they are made of. Text goes in as text and nowhere else as anything else:
+// Elements with attributes and children. Text is always set as text, never as HTML:
 // nothing in this page parses markup, so a name full of HTML is shown as it is.
 
 const SVG = "http://www.w3.org/2000/svg";
@@ -24,7 +24,7 @@ export function s(tag, props, ...children) {
   return fill(document.createElementNS(SVG, tag), props, children);
 }
 
-/** Put text into a node if it holds another one. */
+/** Set the text of a node if it differs. */
 export function say(node, text) {
   const wanted = String(text);
   if (node.textContent !== wanted) node.textContent = wanted;
@@ -44,7 +44,7 @@ export function freshId(prefix) {
   return `${prefix}-${counter}`;
 }
 
-/** Tell a screen reader, politely. */
+/** Announce a text to a screen reader (`aria-live` polite). */
 export function announce(text) {
   say(document.getElementById("said"), text);
 }

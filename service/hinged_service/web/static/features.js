@@ -3,7 +3,7 @@
 
 const MOST_VALUES = 20_000;
 
-/** Names and values of events, the newest first, until it gets too much to look at. */
+/** Names and values of events, the newest first, up to a limit. */
 function* named(events) {
   let seen = 0;
   for (let i = events.length - 1; i >= 0 && seen < MOST_VALUES; i -= 1) {
@@ -58,13 +58,13 @@ function mode(values) {
 const AFFINE = new Set(["StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler", "Select", "Discard", "StatImputer"]);
 const CURVED = new Set(["auto", "hedge", "curved", "quadratic", "custom"]);
 
-/** Whether a model's score is affine in each feature, so that the corners of a plane tell all. */
+/** Whether a model's score is affine in each feature, so that the corners of a plane suffice. */
 export function isAffine(spec) {
   const ours = /^[a-z_]+$/.test(spec.learner.type) && !CURVED.has(spec.learner.type);
   return ours && !isMulticlass(spec) && !spec.scale && (spec.pipeline ?? []).every((step) => AFFINE.has(step.type));
 }
 
-/** Whether a model tells more than two labels apart. */
+/** Whether a model has more than two labels. */
 export function isMulticlass({ learner, labels }) {
   if (learner.type === "auto" && Array.isArray(labels) && labels.length === 2) return false;
   return "max_classes" in learner || Number.isInteger(learner.classes);

@@ -6,7 +6,7 @@
 import { freshId, h, put } from "./dom.js";
 import { offered } from "./learners.js";
 
-/** A mistake that the form itself can tell. */
+/** A fault that the form itself finds. */
 export class FormFault extends Error {
   constructor(path, reason) {
     super(reason);

@@ -52,7 +52,7 @@ export class History {
     for (const one of turns) this.addMark(one.kind, turnText(one.kind, one.text), one.at_ms, one.events);
   }
 
-  /** Take in how the model stands. */
+  /** Take in the present metrics of the model. */
   addMetrics(data, now = Date.now()) {
     if (data.events < (this.metrics?.events ?? 0)) this.seen = []; // an earlier state was restored
     this.metrics = data;

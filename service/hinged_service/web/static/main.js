@@ -74,7 +74,7 @@ document.querySelector(".skip").addEventListener("click", (event) => {
   main.focus();
 });
 
-/** Let the button say what it does: take a key in, or forget the one that is there. */
+/** Set the label of the button: enter a key, or forget the present one. */
 function showKey(wanted) {
   key.hidden = !hasKey() && !wanted;
   key.textContent = hasKey() ? "Forget the API key" : "Enter an API key";

@@ -69,7 +69,7 @@ def _finish_splitter(made: tree.splitter.GaussianSplitter) -> None:
 
 
 def _finish_tree(made: tree.HoeffdingTreeClassifier) -> None:
-    """Walk all nodes: each stands in one place and is as the tree makes it."""
+    """Check all nodes: each has one place and the form that the tree gives it."""
     parts = vars(made)
     waiting = [] if parts["_root"] is None else [(parts["_root"], 0)]
     seen: set[int] = set()

@@ -12,7 +12,7 @@ const DRAGGED_PX = 8;
 const KINDS = ["drift", "command"];
 const TITLES = { events: "Events learned", t: "Time" };
 
-/** The outline of what stands above the line of a mark. */
+/** The outline of the shape above the line of a mark. */
 function flag(kind, at, top) {
   return kind === "drift" ? `M${at - 4} ${top}h8l-4 7z` : `M${at - 3.5} ${top}h7v7h-7z`;
 }

@@ -21,7 +21,7 @@ export function mark(which, x, y, r, props = {}) {
   return s("path", { ...props, class: `k${kind} ${props.class ?? ""}`, d: SHAPES[kind](r), transform: `translate(${x} ${y})` });
 }
 
-/** The legend of classes: `text` makes of a label what stands beside its mark. */
+/** The legend of classes: `text` returns the text of a label beside its mark. */
 export function legend(classes, text = label) {
   const shown = classes.slice(0, MARKS).map((one, i) => h(
     "span",

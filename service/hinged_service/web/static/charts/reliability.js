@@ -1,4 +1,4 @@
-// Shares that came true by the probability that was told, beside the diagonal where both are equal.
+// Observed shares by predicted probability, beside the diagonal where both are equal.
 
 import { h, put, s } from "../dom.js";
 import { counted, percent } from "../format.js";

@@ -11,7 +11,7 @@ function reported(metrics, metric) {
     (name === metric || name.startsWith(`rolling_${metric}_`)) && value !== null && value.error === undefined);
 }
 
-/** Mean distance of what was told and what came true, over all events of the bins. */
+/** Mean distance between predicted probability and observed share, over all events of the bins. */
 function gap(bins) {
   const events = bins.reduce((sum, bin) => sum + bin.events, 0);
   return bins.reduce((sum, bin) => sum + bin.events * Math.abs(bin.probability - bin.share), 0) / events;
@@ -21,8 +21,8 @@ function gap(bins) {
 export function calibrationPanel() {
   const chart = new ReliabilityChart({
     title: "Calibration",
-    xTitle: "Probability told",
-    yTitle: "Share that came true",
+    xTitle: "Predicted probability",
+    yTitle: "Observed share",
   });
   const note = h("p", { class: "soft" });
   return {
@@ -33,7 +33,7 @@ export function calibrationPanel() {
       const found = reported(metrics, "reliability");
       chart.node.hidden = found === undefined;
       if (found === undefined) {
-        say(note, "With the metric reliability in its spec a model tells how often its probabilities come true.");
+        say(note, "With the metric reliability in its spec a model shows how often its predictions are right, by their probability.");
         return;
       }
       const [name, bins] = found;

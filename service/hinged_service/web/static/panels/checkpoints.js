@@ -25,7 +25,7 @@ export function checkpointsPanel(name, signal) {
 
   function row(one) {
     const title = one.name ?? one.uid;
-    const restore = () => act(() => call("POST", modelPath(name, "/restore"), { checkpoint: one.uid }), `It is as it was at ${title}.`);
+    const restore = () => act(() => call("POST", modelPath(name, "/restore"), { checkpoint: one.uid }), `The model is restored to ${title}.`);
     const drop = () => act(() => call("DELETE", modelPath(name, `/checkpoints/${encodeURIComponent(one.uid)}`)), `${title} is deleted.`);
     return h(
       "tr",
@@ -66,7 +66,7 @@ export function checkpointsPanel(name, signal) {
       event.preventDefault();
       const wanted = field.value.trim();
       field.value = "";
-      act(() => call("POST", modelPath(name, "/checkpoints"), wanted ? { name: wanted } : {}), "The present state is kept.");
+      act(() => call("POST", modelPath(name, "/checkpoints"), wanted ? { name: wanted } : {}), "The checkpoint is saved.");
     } },
     field,
     h("button", { type: "submit" }, "Keep the present state"),

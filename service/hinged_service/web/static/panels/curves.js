@@ -1,4 +1,4 @@
-// How a model does over its life: accuracy, log loss, mistakes and updates, throughput.
+// The development of a model: accuracy, log loss, mistakes and updates, throughput.
 
 import { get, modelPath, Problem } from "../api.js";
 import { LineChart } from "../charts/line.js";

@@ -28,7 +28,7 @@ export function labelsPanel() {
         ["Waiting", count(labels.waiting)],
         ["Labelled", count(labels.joined)],
         ["Expired", count(labels.expired)],
-        ["Given the default", count(labels.defaulted)],
+        ["Default label used", count(labels.defaulted)],
         ["Too late", count(labels.late)],
         ["Served and wrong", `${count(labels.served_mistakes)} of ${count(labels.served)}`],
       ];

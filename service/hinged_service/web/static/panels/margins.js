@@ -1,4 +1,4 @@
-// How sure and how right the model was: margins before learning.
+// Margins before learning: confidence and correctness.
 
 import { Histogram } from "../charts/histogram.js";
 import { card, h, say } from "../dom.js";

@@ -1,4 +1,4 @@
-// Try it: an event in, the prediction and what each feature adds to it out, then the right label.
+// Try it: predict and explain an event, then learn its label.
 
 import { call, modelPath, Problem } from "../api.js";
 import { Bars } from "../charts/bars.js";

@@ -1,4 +1,4 @@
-// Small data sets that every lecture begins with, and the models that show what they show.
+// Textbook data sets, and a model for each.
 
 const truth = (rule) => [[0, 0], [0, 1], [1, 0], [1, 1]].map(([a, b]) => ({ x: { a, b }, y: rule(a, b) }));
 

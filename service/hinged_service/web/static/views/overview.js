@@ -1,4 +1,4 @@
-// All models: what they are, how they stand, and how that changes.
+// All models: learner, events, accuracy, and how these change.
 
 import { every, get, Problem } from "../api.js";
 import { sparkline } from "../charts/spark.js";

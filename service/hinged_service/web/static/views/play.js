@@ -1,4 +1,4 @@
-// The data sets that every lecture begins with, one event at a time.
+// The textbook data sets, one event at a time.
 
 import { call, get, modelPath, Problem } from "../api.js";
 import { Bars } from "../charts/bars.js";

@@ -1,4 +1,4 @@
-"""The operator's code: found, run once, and asked for its models."""
+"""The operator's code: found and run once, for the models that it declares."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def _let_import_from(folder: Path) -> None:
 
 
 def explained(error: BaseException) -> str:
-    """Return an error of the operator's code in one line, with the place where it came up."""
+    """Return an error of the operator's code in one line, with its place."""
     what = " ".join(f"{type(error).__name__}: {error}".split())
     if isinstance(error, SyntaxError):
         return what

@@ -53,7 +53,7 @@ class AutoScaler(ByName[Record]):
         return [self._events, super().get_state()]
 
     def set_state(self, data: Any) -> None:
-        """Take over what `get_state` gave."""
+        """Restore the state that `get_state` returned."""
         events, names = items(data, "the state of AutoScaler", 2)
         self._events = count(events, "the events of AutoScaler")
         self._records = new_scales(self._events)

@@ -114,7 +114,7 @@ class MinMaxScaler(ByName[list[float]]):
         return clipped(made)
 
     def learn_transform(self, x: Features) -> dict[str, float]:
-        """Learn and scale in one pass; what was learned is in range."""
+        """Learn and scale in one pass; a learned value is in range."""
         records = self._records
         made: dict[str, float] = {}
         for name, value in floats(x, "MinMaxScaler").items():
@@ -160,7 +160,7 @@ class MaxAbsScaler(ByName[float]):
         return clipped(made)
 
     def learn_transform(self, x: Features) -> dict[str, float]:
-        """Learn and scale in one pass; what was learned is in range."""
+        """Learn and scale in one pass; a learned value is in range."""
         records = self._records
         made: dict[str, float] = {}
         for name, value in floats(x, "MaxAbsScaler").items():

@@ -1,5 +1,5 @@
-# Moves: what the rule of a learner of several classes does to those of an ordinary event: see its
-# method `_update`.
+# Rules of learners of several classes: the update of an ordinary event. Each is described by the
+# method `_update` of its learner.
 
 cdef bint moved_classes(
     int rule,

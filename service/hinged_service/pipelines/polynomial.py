@@ -10,7 +10,7 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 import hinged
-from hinged_service.pipelines.choosing import Name, Separator
+from hinged_service.pipelines.selection import Name, Separator
 from hinged_service.pipelines.stage import Origins, Stage, StepSpec
 from hinged_service.pipelines.values import MAX_WIDTH, Features, clipped, floats
 

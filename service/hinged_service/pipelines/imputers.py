@@ -1,4 +1,4 @@
-"""Values for what is missing."""
+"""Values for missing features."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field, StrictBool, StrictFloat, StrictInt, StrictStr, model_validator
 
 import hinged
-from hinged_service.pipelines.choosing import Name
 from hinged_service.pipelines.quantiles import dump_quantile, load_quantile
+from hinged_service.pipelines.selection import Name
 from hinged_service.pipelines.stage import Stage, StepSpec
 from hinged_service.pipelines.state_checks import count, items, number
 from hinged_service.pipelines.values import MAX_VALUE, Features, Value, floats
@@ -68,7 +68,7 @@ class Statistic(ABC):
 
     @abstractmethod
     def get(self) -> Value:
-        """Return what stands in for a missing value; `None` if there is nothing."""
+        """Return the value to use for a missing one; `None` if there is none."""
 
     @abstractmethod
     def get_state(self) -> Any:
@@ -76,7 +76,7 @@ class Statistic(ABC):
 
     @abstractmethod
     def set_state(self, data: Any) -> None:
-        """Take over what `get_state` gave, checked."""
+        """Check and restore the state that `get_state` returned."""
 
 
 class _Mean(Statistic):
@@ -169,7 +169,7 @@ class _Mode(Statistic):
             value, n = items(entry, "a value with its count", 2)
             finite = isinstance(value, float) and math.isfinite(value)
             if not (finite or isinstance(value, (str, int))):
-                raise hinged.InvalidState("a value of a mode is none of a feature")
+                raise hinged.InvalidState("a value of a mode cannot be that of a feature")
             self._mode.counts[value] = count(n, "a count", 1)
         if len(self._mode.counts) != len(data) or len(data) > _MODES:
             raise hinged.InvalidState("the values of a mode are too many, or some there twice")
@@ -219,12 +219,12 @@ class StatImputer(Stage):
         self.numbers_suffice = all(i.numeric for i in self._imputers.values())
 
     def transform(self, x: Features) -> dict[str, Value]:
-        """Return `x` with what was missing."""
+        """Return `x` with values for missing features."""
         self._check(x)
         return self._filled(x)
 
     def learn_transform(self, x: Features) -> dict[str, Value]:
-        """Learn what is not missing, then fill in the rest."""
+        """Learn the values that are present, then fill in the missing ones."""
         numbers = self._check(x)
         for name, imputer in self._imputers.items():
             if (value := numbers.get(name, x.get(name))) is not None:

@@ -1,24 +1,23 @@
-"""The time for which a source waits for a server that does not answer."""
+"""An outage of a server that a source needs, and its longest duration."""
 
 from __future__ import annotations
 
 import time
-from urllib.parse import urlsplit
 
 from hinged_service.ingest.target import Failed
 
-__all__ = ["Patience", "public_address"]
+__all__ = ["Outage"]
 
 
-class Patience:
-    """A bound on the time for which a server may be away in a row.
+class Outage:
+    """The time since a server answered last, with a limit.
 
     Parameters
     ----------
     server
         The server, with its address: the subject of a sentence.
     limit_s
-        The bound in seconds; `None` to wait without limit.
+        The limit in seconds; `None` to wait without limit.
 
     """
 
@@ -28,7 +27,7 @@ class Patience:
         self._since_s: float | None = None
 
     def failed(self, why: str) -> None:
-        """Note that it did not answer; raise `Failed` if that has been so for too long."""
+        """Note that the server did not answer; raise `Failed` after the limit."""
         now_s = time.monotonic()
         if self._since_s is None:
             self._since_s = now_s
@@ -36,11 +35,5 @@ class Patience:
             raise Failed(f"{self._server} gave no answer for {self._limit_s:g} seconds: {why}")
 
     def answered(self) -> None:
-        """Note that it answers."""
+        """Note that the server answers."""
         self._since_s = None
-
-
-def public_address(url: str) -> str:
-    """Return an address without user, password and parameters."""
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"

@@ -1,4 +1,4 @@
-"""The trial of a state that comes from outside: a model that its callers can use, or refused."""
+"""Check of a state from outside: it must predict, explain, learn and be storable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Connections to the live feed of a model, one after another. No I/O."""
+"""The live feed of a model, over one connection after another. No I/O."""
 
 from __future__ import annotations
 

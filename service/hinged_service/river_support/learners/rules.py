@@ -1,4 +1,4 @@
-"""Learning rules of River classifiers: River's own, but alike on every processor.
+"""Learning rules of River classifiers, with equal results on every processor.
 
 River takes norms with `numpy.linalg.norm`, whose sum comes from a BLAS that
 picks its code by the processor: workers with and without AVX-512 would differ in
