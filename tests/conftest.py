@@ -20,8 +20,8 @@ from hypothesis import settings
 
 from tests.support.drill_table import pytest_terminal_summary  # noqa: F401 - a hook
 from tests.support.engine import Worker, worker
+from tests.support.long_timeouts import LONG_TIMEOUTS
 from tests.support.machine_clock import Clock, machine_clock
-from tests.support.patience import PATIENT
 from tests.support.proxy import Proxy
 from tests.support.redis_server import RedisServer, server_binaries
 from tests.support.running import running
@@ -185,8 +185,8 @@ def clock(tmp_path: Path) -> Iterator[Clock]:
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the service wait no longer than it does in production; such tests judge the waiting."""
-    for name in list(PATIENT):
-        monkeypatch.delitem(PATIENT, name)
+    for name in list(LONG_TIMEOUTS):
+        monkeypatch.delitem(LONG_TIMEOUTS, name)
 
 
 def data_file(name: str) -> Path:

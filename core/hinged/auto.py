@@ -14,6 +14,7 @@ from hinged.binary import probabilities
 from hinged.events import Label, binary_target, checked_features, checked_weight
 from hinged.hedge import Hedge, default_pool
 from hinged.kernel import norm_of, of_log_odds
+from hinged.kernel.pure import taught
 from hinged.multiclass import (
     DEFAULT_CLASSES,
     admitted_class,
@@ -125,32 +126,27 @@ class Auto(LinearClassifier):
         self.clock += 1
         known = self._classes
         self._meet(label)
-        told: list[Fields] = []
+        outcomes: list[Fields] = []
         if len(self._classes) <= 2:
             positive = label != self._classes[0]
-            told.append(self._taught(self._pair, z, positive, w))
-            y_pred, score = self._of_two(told[0][1], known)
+            outcomes.append(taught(self._pair, z, positive, w, account))
+            y_pred, score = self._of_two(outcomes[0][1], known)
         elif len(known) == 2:  # the pool of two predicts for the last time
             y_pred, score = self._of_two(self._pair.score_one(z), known)
             self._forget_pair()
         if self._many is not None:
-            told.append(self._taught(self._many, z, label, w))
+            outcomes.append(taught(self._many, z, label, w, account))
         if len(known) > 2:
-            y_pred, score = told[0][:2]
-        loss = told[0][4]
+            y_pred, score = outcomes[0][:2]
+        loss = outcomes[0][4]
         if loss > 0.0:
             account.add_margin(1.0 - loss)
         account.add_norm(norm_of(z), self._constant)
         mistake = y_pred is not None and y_pred != label
         account.mistakes += mistake
-        updated = told[0][3] or told[-1][3]
+        updated = outcomes[0][3] or outcomes[-1][3]
         account.updates += updated
         return y_pred, score, mistake, updated, loss
-
-    def _taught(self, pool: Hedge | MulticlassHedge, z: Numbers, label: Label, w: float) -> Fields:
-        """Let a pool learn a scaled event; return what it tells."""
-        learn = pool._learn  # noqa: SLF001 - a learner of the same family
-        return members.counted(pool, self.accounting, learn, z, label, w)
 
     def _meet(self, label: Label) -> None:
         """Take in the class of an event."""

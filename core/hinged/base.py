@@ -186,8 +186,8 @@ class LinearClassifier(base.MiniBatchClassifier):
         What was predicted before learning, and what learning did.
 
         """
-        told = self._learn(x, y, w)
-        return told if type(told) is Outcome else outcome_of(Outcome, told)
+        fields = self._learn(x, y, w)
+        return fields if type(fields) is Outcome else outcome_of(Outcome, fields)
 
     def learn_many(self, X: frames.Frame, y: frames.Series, w: float | frames.Series = 1.0) -> None:
         """Learn the rows of a frame one after the other.

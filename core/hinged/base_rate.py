@@ -12,7 +12,7 @@ __all__ = ["BaseRate"]
 
 
 class BaseRate(Mixing):
-    """The share of true labels, mixed into log-odds as far as it has told the labels better.
+    """The share of true labels, mixed into log-odds as far as it has predicted the labels better.
 
     With p the probability of true that a pool gives, and r = (positives + 1/2) / (all + 1):
 

@@ -129,7 +129,7 @@ class Hedge(Pool[BinaryLinearClassifier]):
             score = self.score_one(numbers)
             return score > 0.0, score, False, False, 0.0
         self.clock += 1
-        told, self.trust = pool_event(
+        fields, self.trust = pool_event(
             self._experts,
             self.temperatures,
             self.base_rate,
@@ -142,7 +142,7 @@ class Hedge(Pool[BinaryLinearClassifier]):
             account,
             self._constant,
         )
-        return told
+        return fields
 
     def score_one(self, x: Event) -> float:
         """Return the pooled log-odds of true, from -15 to 15; true is predicted above 0."""

@@ -176,8 +176,8 @@ class MulticlassByParts(MulticlassClassifier, Generic[Part]):
         """Let the classes learn the event; return whether any moved."""
 
     def _learn(self, x: Event, y: Hashable, w: float) -> Fields:
-        told = learn_class(self, x, y, w) if self._rule else None
-        return told or self._learn_in_steps(x, y, w)
+        fields = learn_class(self, x, y, w) if self._rule else None
+        return fields or self._learn_in_steps(x, y, w)
 
     def _learn_in_steps(self, x: Event, label: Hashable, w: float) -> Fields:
         y = self._check_label(label)

@@ -113,8 +113,8 @@ class MulticlassQuadratic(Lifted[Weighted], MulticlassClassifier):
         return scores or self.lifted.scores_one(with_squares(finite_features(x)))
 
     def _learn(self, x: Event, y: Hashable, w: float) -> Fields:
-        told = learn_class(self, x, y, w) if self._rule else None
-        return told or super()._learn(x, y, w)
+        fields = learn_class(self, x, y, w) if self._rule else None
+        return fields or super()._learn(x, y, w)
 
     def _check_label(self, y: Hashable) -> Label:
         return self.lifted._check_label(y)  # noqa: SLF001 - a learner of the same family

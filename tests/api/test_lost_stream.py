@@ -13,7 +13,7 @@ from tests.support.redis_server import RedisServer
 from tests.support.running import serving
 
 MODEL = "/v1/models/m"
-PATIENT = QUICK | {"append_timeout_ms": 2_000}
+LONG_TIMEOUTS = QUICK | {"append_timeout_ms": 2_000}
 
 
 def refusal(call: Callable[[], httpx.Response]) -> str:
@@ -34,7 +34,7 @@ def test_a_lost_part_of_a_stream(
     loaded: bool,
 ) -> None:
     key = f"hinged:{{m}}:{part}"
-    with serving(own_server.url, **PATIENT) as client:
+    with serving(own_server.url, **LONG_TIMEOUTS) as client:
         client.put(MODEL, json=SPEC)
         client.put("/v1/models/n", json=SPEC)
         client.post(f"{MODEL}/learn", json=EVENT)
@@ -54,7 +54,7 @@ def test_a_lost_part_of_a_stream(
             assert f"Redis lost the {part}" in refusal(lambda: client.post(f"{MODEL}/reset"))
     if not loaded:
         own_db.delete(key)
-    with serving(own_server.url, **PATIENT) as client:
+    with serving(own_server.url, **LONG_TIMEOUTS) as client:
         detail = refusal(lambda: client.post(f"{MODEL}/learn", json=EVENT))
         assert f"Redis lost the {part}" in detail
         beside = SPEC | {"stream": "m"}

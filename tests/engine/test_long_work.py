@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from hinged_service.engine import long_work
-from hinged_service.engine.custody import AWAY, Custody
 from hinged_service.engine.live_model import LiveModel
 from hinged_service.engine.long_work import in_thread
+from hinged_service.engine.state_access import TAKEN_STATE, StateAccess
 from hinged_service.errors import ServiceError, Unavailable
 from hinged_service.ingest.records import Raw
 from hinged_service.ingest.writer import gathered_for
@@ -102,10 +102,10 @@ async def test_many_small_events_are_no_work_of_the_loop(one: Worker) -> None:
 
 async def test_a_cancelled_caller_leaves_the_state_until_the_thread_is_done() -> None:
     go_on = threading.Event()
-    custody = Custody(ModelState(spec()))
+    access = StateAccess(ModelState(spec()))
 
     async def work() -> None:
-        async with custody.take(changes=False):
+        async with access.take(changes=False):
             await in_thread(lambda: go_on.wait(10))
 
     caller = asyncio.ensure_future(work())
@@ -113,31 +113,31 @@ async def test_a_cancelled_caller_leaves_the_state_until_the_thread_is_done() ->
     for _ in range(2):
         caller.cancel()
         await asyncio.sleep(0.01)
-    assert custody.taken
+    assert access.taken
     assert not caller.done()
     go_on.set()
     with pytest.raises(asyncio.CancelledError):
         await caller
-    await custody.at_rest()
-    assert custody.state is not AWAY
+    await access.at_rest()
+    assert access.state is not TAKEN_STATE
 
 
 async def test_a_change_that_does_not_end_leaves_no_state_behind() -> None:
-    custody = Custody(ModelState(spec()))
+    access = StateAccess(ModelState(spec()))
     with pytest.raises(ZeroDivisionError):
-        async with custody.take(changes=True) as state:
+        async with access.take(changes=True) as state:
             state.events = 1 // 0
-    assert custody.spoiled
+    assert access.spoiled
     with pytest.raises(Unavailable):
-        _ = custody.state.events
+        _ = access.state.events
 
 
 async def test_patience_ends_before_long_work_does() -> None:
-    custody = Custody(ModelState(spec()))
-    async with custody.take(changes=False):
+    access = StateAccess(ModelState(spec()))
+    async with access.take(changes=False):
         with pytest.raises(Unavailable):
-            await custody.at_rest(0.01)
-    await custody.at_rest(0.01)
+            await access.at_rest(0.01)
+    await access.at_rest(0.01)
 
 
 @pytest.mark.parametrize("count", [1, 30])

@@ -20,7 +20,7 @@ from hinged_service.server.fast_path import FastPathProtocol
 from hinged_service.settings import Settings
 from tests.fuzz.budget import ASKED
 from tests.fuzz.framing import Socket, cut
-from tests.support.patience import PATIENT
+from tests.support.long_timeouts import LONG_TIMEOUTS
 from tests.support.redis_server import RedisServer
 
 REQUESTS = ASKED or 20_000
@@ -48,7 +48,7 @@ class Side:
     """A service, and the other ends of connections to it."""
 
     def __init__(self, url: str, fast: bool, keys: bool) -> None:
-        patient = PATIENT | {"max_staleness_ms": 3_600_000}
+        patient = LONG_TIMEOUTS | {"max_staleness_ms": 3_600_000}
         app: Any = create_app(Settings(redis_url=url, fast_path=fast, **patient))
         if keys:
             app.keys = Keys(record for _, record in KEYS)

@@ -29,7 +29,7 @@ from hinged_service.store.log import EventLog
 from hinged_service.store.log_types import Appended, Batch, Caller
 from hinged_service.wire.decoding import parse_events
 from hinged_service.wire.position import Position
-from tests.support.patience import PATIENT
+from tests.support.long_timeouts import LONG_TIMEOUTS
 from tests.support.plain_fold import accounts, fold_log, model_uid, read_snapshot
 
 PERCEPTRON = {"learner": {"type": "perceptron"}}
@@ -47,7 +47,7 @@ def settings(url: str, **changes: Any) -> Settings:
         "housekeeping_ms": NEVER_MS,
         "max_staleness_ms": 0,
     }
-    return Settings(**(PATIENT | quiet | {"redis_url": url} | changes))
+    return Settings(**(LONG_TIMEOUTS | quiet | {"redis_url": url} | changes))
 
 
 def spec(**parts: Any) -> ModelSpec:

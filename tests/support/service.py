@@ -18,7 +18,7 @@ from fastapi import FastAPI
 from hinged_service.app import create_app
 from hinged_service.server.fast_path import FastPathProtocol
 from hinged_service.settings import Settings
-from tests.support.patience import PATIENT
+from tests.support.long_timeouts import LONG_TIMEOUTS
 from tests.support.redis_server import free_port
 
 PROTOCOL: Any = "auto" if os.environ.get("HINGED_TEST_FAST_PATH") == "0" else FastPathProtocol
@@ -38,7 +38,7 @@ class Service:
         **settings: Any,
     ) -> None:
         self.port = free_port()
-        self.settings = Settings(redis_url=redis_url, **(PATIENT | settings))
+        self.settings = Settings(redis_url=redis_url, **(LONG_TIMEOUTS | settings))
         self.app = wrap(create_app(self.settings))
         config = uvicorn.Config(
             self.app,

@@ -11,7 +11,7 @@ import time
 import httpx
 
 from tests.support.forked_command import ForkedCommand
-from tests.support.patience import PATIENT
+from tests.support.long_timeouts import LONG_TIMEOUTS
 from tests.support.redis_server import free_port
 
 
@@ -20,7 +20,9 @@ class Worker:
 
     def __init__(self, redis_url: str, **settings: object) -> None:
         self.port = free_port()
-        self._environment = {f"HINGED_{k.upper()}": str(v) for k, v in (PATIENT | settings).items()}
+        self._environment = {
+            f"HINGED_{k.upper()}": str(v) for k, v in (LONG_TIMEOUTS | settings).items()
+        }
         self._environment["HINGED_REDIS_URL"] = redis_url
         self._process: subprocess.Popen[bytes] | ForkedCommand | None = None
 

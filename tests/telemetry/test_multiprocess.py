@@ -213,7 +213,7 @@ def test_a_full_sheet_keeps_what_it_has() -> None:
 def test_a_worker_that_stands_still_at_the_metrics_blocks_no_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hinged_service.telemetry.multiprocess._PATIENCE_S", 0.05)
+    monkeypatch.setattr("hinged_service.telemetry.multiprocess._TIMEOUT_S", 0.05)
     one = Observer(tmp_path)
     one.answered("POST", ROUTE, 200, 0.001)
     with (tmp_path / "lock").open("w") as lock:

@@ -85,7 +85,6 @@ cdef Event[2] shared  # the second for what is made of the first, as its squares
 memset(shared, 0, sizeof(shared))
 shared[1].side = 1
 cdef uint64_t last_serial = 0
-cdef PyObject *made_last = NULL  # only compared: the dictionary that was made of an event last
 
 
 cdef void *wider(void *block, Py_ssize_t size) except NULL:
@@ -230,8 +229,6 @@ cdef Event *gathered(object x) except NULL:
             raise TypeError("not a dictionary of floats")
         x = dict(x.items())  # in its own order
     event = unused()
-    if <PyObject *>x == made_last and not shared[1].busy:
-        event = &shared[1]
     hk_prefetch_items(<PyObject *>x)
     if renewed(event, x):
         event.busy = True

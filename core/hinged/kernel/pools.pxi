@@ -227,7 +227,7 @@ def scores_of(list experts, x):
     except TypeError:
         return pure.scores_of(experts, x)
     try:
-        return [score_told(expert, event, x) for expert in experts]
+        return [finite_score(expert, event, x) for expert in experts]
     finally:
         released(event)
 
@@ -247,14 +247,14 @@ def pool_score(list experts, list scalings, Mixing base_rate, list trust, x):
     try:
         for i in range(count):
             scaling = scalings[i]
-            pool += <double>trust[i] * scaling._log_odds(score_told(experts[i], event, x))
+            pool += <double>trust[i] * scaling._log_odds(finite_score(experts[i], event, x))
     finally:
         released(event)
     scaling = scalings[count]
     return base_rate._mixed(scaling._log_odds(pool))
 
 
-cdef double score_told(expert, Event *event, x) except? -1.0:
+cdef double finite_score(expert, Event *event, x) except? -1.0:
     """Return the finite score of a learner."""
     cdef double score = score_at_once(expert, event, x)
     return score if isfinite(score) else expert.score_one(x)

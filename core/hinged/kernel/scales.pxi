@@ -42,7 +42,7 @@ cdef class ScaledFeatures(Features):
         self.names = <PyObject **>wider(NULL, count * sizeof(PyObject *) + 1)
         self.values = <double *>wider(NULL, count * sizeof(double) + 1)
         for i in range(count):
-            Py_INCREF(<object>event.names[i])
+            Py_XINCREF(event.names[i])
             self.names[i] = event.names[i]
         self.count, self.serial = count, event.serial
         return 0
@@ -130,7 +130,7 @@ cdef class Scales:
 
     def items(self):
         cdef Py_ssize_t i
-        self._reserve(self.names.count)  # names may be on their way to a record
+        self._reserve(self.names.count)  # a name may have no record yet
         return list(zip(self.names.names(), [self._record(i) for i in range(self.names.count)]))
 
     def unknown(self, names):

@@ -51,7 +51,6 @@ cdef inline double square_of(double root) noexcept:
 
 def with_squares(x):
     """Return the features and behind them their squares less 1, but for values of 0 and 1."""
-    global made_last
     cdef dict found
     if isinstance(x, Features):
         x = (<Features>x)._dict()
@@ -69,7 +68,6 @@ def with_squares(x):
             square = f"{name}{pure.SQUARE}"
         if square not in found:
             found[square] = square_of(value)
-    made_last = <PyObject *>found
     return found
 
 

@@ -30,10 +30,10 @@ from hinged_service.api.large_answers import (
 from hinged_service.api.later_answers import learned_answers, unindexed
 from hinged_service.api.ndjson.routes import check_query, learn_lines, predict_lines
 from hinged_service.api.problems import GUARDS, as_service_error, problem
-from hinged_service.engine.custody import AWAY
 from hinged_service.engine.live_model import LiveModel
 from hinged_service.engine.refusals import refused_by_model
 from hinged_service.engine.registry import ModelRegistry
+from hinged_service.engine.state_access import TAKEN_STATE
 from hinged_service.errors import (
     Conflict,
     Expired,
@@ -309,7 +309,7 @@ class Learning(Call):
         """Return the outcomes of the events, once the log has them."""
         state, many, each_bytes = live_model.state, True, 0
         try:
-            if state is AWAY:
+            if state is TAKEN_STATE:
                 state = await live_model.at_rest()
             label = state.answers.label  # the same for all states of the model
             events, payload, many = parse_events(

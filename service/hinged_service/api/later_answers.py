@@ -66,19 +66,19 @@ class _Later(Generic[Part]):
             return
         token = request_context.current.set(self._reply.copied_scope())
         try:
-            status, headers, body = problem(self._told(exception))
+            status, headers, body = problem(self._service_error(exception))
         finally:
             request_context.current.reset(token)
         self._reply.refuse(status, headers, body)
 
-    def _told(self, error: BaseException) -> ServiceError:
+    def _service_error(self, error: BaseException) -> ServiceError:
         if isinstance(error, ServiceError):
             unindexed(error)
         return as_service_error(error, self.path)
 
 
 class Learned(_Later[LabelOf]):
-    """The answer of a learn call, made with what tells the label of an outcome."""
+    """The answer of a learn call; its part is the function that names a label."""
 
     __slots__ = ()
     path = "/v1/models/{model}/learn"
@@ -88,16 +88,16 @@ class Learned(_Later[LabelOf]):
         self._done = True
         try:
             answer = _encode(learned_answers(self._part, checked(result))[0])
-        except Exception as error:  # noqa: BLE001 - told to the client
+        except Exception as error:  # noqa: BLE001 - the client gets it
             self.set_exception(error)
         else:
             self._reply.send(answer, self._headers)
 
-    def _told(self, error: BaseException) -> ServiceError:
-        told = super()._told(error)
-        if told is error:
-            self._live_model.count_refused(told.status)
-        return told
+    def _service_error(self, error: BaseException) -> ServiceError:
+        answered = super()._service_error(error)
+        if answered is error:
+            self._live_model.count_refused(answered.status)
+        return answered
 
 
 class Kept(_Later[bytes]):
@@ -116,13 +116,13 @@ class Kept(_Later[bytes]):
 
 
 def learned_answers(label: LabelOf, learned: AppendResult) -> list[Any]:
-    """Return what to tell of each event that was appended; `label` is as in `Learned`."""
+    """Return the answer to each event that was appended; `label` is as in `Learned`."""
     at = position_text(learned.position)
     answers: list[responses.Learned | responses.Duplicate | responses.Early] = []
     for o in learned.outcomes:
         if isinstance(o, Outcome):
-            told = responses.Learned
-            answers.append(told(label(o.y_pred), o.score, o.mistake, o.updated, o.hinge_loss, at))
+            made = responses.Learned
+            answers.append(made(label(o.y_pred), o.score, o.mistake, o.updated, o.hinge_loss, at))
         else:
             answers.append(responses.Duplicate(at))
     for i in learned.early:

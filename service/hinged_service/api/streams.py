@@ -11,8 +11,8 @@ from pydantic import Field
 from hinged_service.api.dependencies import access_of, body_of, document, problems_for, registry_of
 from hinged_service.api.schemas import described
 from hinged_service.api.struct_route import StructRoute
-from hinged_service.engine.custody import GLANCE_S
 from hinged_service.engine.registry import ModelRegistry
+from hinged_service.engine.state_access import SUMMARY_WAIT_S
 from hinged_service.errors import NotFound, ServiceError
 from hinged_service.model.inspection import whole_accuracy
 from hinged_service.model.start import NAME_PATTERN, Name
@@ -169,7 +169,7 @@ async def _follower(registry: ModelRegistry, name: str, meaning: dict[str, str |
     try:
         live_model = await registry.open(name)
         await live_model.freshness.refresh_if_stale()
-        fold = await live_model.at_rest(GLANCE_S)
+        fold = await live_model.at_rest(SUMMARY_WAIT_S)
     except ServiceError as error:
         return Follower(name, aliases, learner="", problem=error.detail)
     return Follower(

@@ -16,7 +16,6 @@ from weakref import ref
 import hinged
 from hinged_service.engine.catch_up import LogFollower
 from hinged_service.engine.commands import CommandLog
-from hinged_service.engine.custody import AWAY, PATIENCE_S
 from hinged_service.engine.damage import damage_of, set_aside_for
 from hinged_service.engine.delayed_labels import DelayedLabels
 from hinged_service.engine.freshness import Freshness
@@ -29,6 +28,7 @@ from hinged_service.engine.prior_answers import PriorAnswers
 from hinged_service.engine.refusals import COUNTED, refused_by_model
 from hinged_service.engine.replica import Replica, Watcher
 from hinged_service.engine.snapshots import SnapshotWriter, load_replica, small_replica
+from hinged_service.engine.state_access import CALL_WAIT_S, TAKEN_STATE
 from hinged_service.engine.status import ModelStatus, Status
 from hinged_service.engine.write_queue import (
     AppendResult,
@@ -236,7 +236,7 @@ class LiveModel:
     def state(self) -> ModelState:
         """The model's present state, to be read only and until the next `await`.
 
-        `AWAY` while long work has it: `at_rest` waits for that.
+        `TAKEN_STATE` while long work has it: `at_rest` waits for that.
         """
         return self._follower.replica.state
 
@@ -258,7 +258,7 @@ class LiveModel:
     @property
     def away(self) -> bool:
         """True while the state cannot be read: long work has it."""
-        return self._follower.replica.state is AWAY
+        return self._follower.replica.state is TAKEN_STATE
 
     @property
     def idle(self) -> bool:
@@ -294,7 +294,7 @@ class LiveModel:
         """Start saving if the log to be folded again is long; return whether that was begun."""
         return self._snapshots.save_before_leaving(self.replica)
 
-    async def at_rest(self, patience_s: float = PATIENCE_S) -> ModelState:
+    async def at_rest(self, wait_s: float = CALL_WAIT_S) -> ModelState:
         """Return the state once no long work has it: it may be read until the next `await`.
 
         Raises
@@ -305,7 +305,7 @@ class LiveModel:
         """
         follower = self._follower
         while follower.replica.taken:
-            await follower.replica.at_rest(patience_s)
+            await follower.replica.at_rest(wait_s)
         follower.replica.check_whole()
         return follower.replica.state
 

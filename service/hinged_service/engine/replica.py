@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 import hinged
-from hinged_service.engine.custody import AWAY, Custody
 from hinged_service.engine.retention import LogMarks
+from hinged_service.engine.state_access import TAKEN_STATE, StateAccess
 from hinged_service.model.results import Detection, Late, Result
 from hinged_service.model.spec import ModelSpec
 from hinged_service.model.state import ModelState
@@ -63,12 +63,12 @@ class AppliedEntry(NamedTuple):
 Watcher = Callable[[AppliedEntry], None]
 
 
-class Replica(Custody):
+class Replica(StateAccess):
     """A model's state at a position of its log.
 
     It does no I/O: entries go in, snapshots come out. When the log turns out
     not to hold its position, it is thrown away and another one is loaded. All but its `state` is
-    the loop's alone; `Custody` decides who may touch it.
+    the loop's alone; `StateAccess` decides who may touch it.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ class Replica(Custody):
     Attributes
     ----------
     state, taken
-        The model's state, as in `Custody`.
+        The model's state, as in `StateAccess`.
     position
         The last entry applied.
     base
@@ -144,7 +144,7 @@ class Replica(Custody):
         """
         state = self.state
         if (
-            state is AWAY
+            state is TAKEN_STATE
             or self.watchers
             or state.on_answer is not None
             or not (self.takes_gathered and self._spec.needs_no_import)
@@ -330,7 +330,7 @@ class Replica(Custody):
         Many changed names do not either, while the model has more than it changes each second:
         else one snapshot of all of them each second writes less.
         """
-        if self.state is AWAY or (self._complete and self.stored == self.position.id):
+        if self.state is TAKEN_STATE or (self._complete and self.stored == self.position.id):
             return False
         if self.unsaved_since_s is None:
             self.unsaved_since_s = now_s

@@ -10,9 +10,9 @@ from dataclasses import replace
 from typing import Protocol
 
 import hinged
-from hinged_service.engine.custody import AWAY
 from hinged_service.engine.damage import set_aside_for
 from hinged_service.engine.replica import Replica
+from hinged_service.engine.state_access import TAKEN_STATE
 from hinged_service.errors import ModelGone, NotFound, ServiceError, SetAside
 from hinged_service.model.index_entry import IndexEntry
 from hinged_service.settings import SnapshotSettings
@@ -122,7 +122,7 @@ class SnapshotWriter:
             return False
         if self._stopped or self._loop.time() < self._not_before_s:
             return False
-        if replica.state is AWAY or replica.is_saved():
+        if replica.state is TAKEN_STATE or replica.is_saved():
             return False
         self._task = self._loop.create_task(self._save(replica))
         return True

@@ -13,10 +13,10 @@ import hinged
 from hinged_service.client.errors import Invalid
 from hinged_service.client.events import encode_question, present
 from hinged_service.engine.catch_up import LogFollower
-from hinged_service.engine.custody import AWAY
 from hinged_service.engine.live_model import LiveModel
 from hinged_service.engine.long_work import Pace
 from hinged_service.engine.replica import Replica
+from hinged_service.engine.state_access import TAKEN_STATE
 from hinged_service.errors import Unprocessable
 from hinged_service.model.predictor import Label, Predictor
 from hinged_service.model.results import Result
@@ -36,7 +36,7 @@ __all__ = ["FollowedModel", "SharedReplica", "Tail", "as_sent", "made_of"]
 class SharedReplica(Replica):
     """A replica whose state any thread may read, between two entries.
 
-    An entry that fails leaves no state: `AWAY` answers until the model is loaded again.
+    An entry that fails leaves no state: `TAKEN_STATE` answers until the model is loaded again.
 
     Attributes
     ----------
@@ -89,7 +89,7 @@ class SharedReplica(Replica):
                 yield
                 self._renew()
             except BaseException:
-                self.state = AWAY
+                self.state = TAKEN_STATE
                 self.score = _unknown
                 raise
             finally:

@@ -35,7 +35,7 @@ _EVERY_S = 1.0
 _COUNTS_S = 1.0
 _COUNTS_UNASKED_S = 10.0
 _ASKED_AT_ONCE = 8
-_PATIENCE_S = 0.5
+_TIMEOUT_S = 0.5
 
 
 class Scraping:
@@ -110,7 +110,7 @@ class Scraping:
             self._doors = {uid: doors for uid, doors in self._doors.items() if uid in uids}
             wanted = iter(by_stream.items())
             with contextlib.suppress(TimeoutError, ServiceError):  # the last ones read will do
-                async with asyncio.timeout(_PATIENCE_S):
+                async with asyncio.timeout(_TIMEOUT_S):
                     await asyncio.gather(*(self._ask_each(wanted) for _ in range(_ASKED_AT_ONCE)))
             self._asked_at_s = time.monotonic()
 

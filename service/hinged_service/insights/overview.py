@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any, NamedTuple
 
-from hinged_service.engine.custody import GLANCE_S
 from hinged_service.engine.registry import ModelRegistry
+from hinged_service.engine.state_access import SUMMARY_WAIT_S
 from hinged_service.errors import ServiceError
 from hinged_service.model.index_entry import IndexEntry
 from hinged_service.model.inspection import rolling_accuracy
@@ -97,7 +97,7 @@ class Overview:
         try:
             live_model = await self._registry.open(name)
             await live_model.freshness.refresh_if_stale()
-            fold = await live_model.at_rest(GLANCE_S)
+            fold = await live_model.at_rest(SUMMARY_WAIT_S)
         except ServiceError as error:
             return summary._replace(problem=error.detail)
         return summary._replace(

@@ -320,7 +320,7 @@ if source then
       id .. ' ' .. chain .. ' ' .. uid .. ' ' .. ARGV[16])
   end
   local places, letters, sizes, door = unpack(cmsgpack.unpack(ARGV[15]))
-  local told = {invalid = #letters, duplicates = #skip - #early - #refused / 3}
+  local counts = {invalid = #letters, duplicates = #skip - #early - #refused / 3}
   local at, passed = 2, 0 -- behind the bracket
   for i = 1, #refused, 3 do -- each event is a caller by itself
     for k = passed + 1, refused[i] do at = at + (sizes[k] or 0) + 1 end
@@ -328,14 +328,14 @@ if source then
     local text = string.sub(payload, at, at + (sizes[passed + 1] or 0) - 1)
     local reason = REASONS[refused[i + 2]]
     letters[#letters + 1] = {places[passed + 1] or '', reason[1], beginning(text)}
-    told[reason[2]] = (told[reason[2]] or 0) + 1
+    counts[reason[2]] = (counts[reason[2]] or 0) + 1
   end
   for _, letter in ipairs(letters) do
     redis.call('XADD', KEYS[8], 'MAXLEN', '~', DEAD_LETTERS, '*', 'source', source,
       'offset', letter[1], 'reason', letter[2], 'record', letter[3])
   end
   if #letters > 0 then redis.call('HINCRBY', meta, 'dead', #letters) end
-  for what, count in pairs(door == '' and {} or told) do
+  for what, count in pairs(door == '' and {} or counts) do
     if count > 0 then
       redis.call('HINCRBY', meta, 'door:' .. uid .. ':' .. door .. ':' .. what, count)
     end

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- Remove a checkpoint, unless a model still needs it: one that starts with it, or one that was
--- told to restore it and whose snapshot is not past that command.
+-- commanded to restore it and whose snapshot is not past that command.
 --
 -- KEYS 1 meta  2 followers  3 checkpoints  4… the checkpoint's own keys
 -- ARGV 1 checkpoint uid  2 its name, or ''

@@ -109,7 +109,7 @@ local function note_unreadable(meta, id)
   end
 end
 
--- A damaged prediction was replaced or removed: nothing is left to be told of it.
+-- A damaged prediction was replaced or removed: nothing is left to report of it.
 local function forget_unreadable(meta, id)
   if redis.call('HDEL', meta, 'unreadable:prediction ' .. id) == 1 then
     redis.call('HINCRBY', meta, 'unreadable', -1)

@@ -70,7 +70,7 @@ class Owners:
 
     def __init__(self, directory: Path | None, settings: Settings, take: Taking) -> None:
         self._folder = None if directory is None else directory / _FOLDER
-        self._patience_s = settings.append_timeout_ms / 1000
+        self._timeout_s = settings.append_timeout_ms / 1000
         same = (hinged.__version__, platform.python_version(), settings.model_dump_json())
         self._file = secrets.token_hex(4)
         self._greeting = Greeting(self._file, blake2b(repr(same).encode()).hexdigest())
@@ -133,7 +133,7 @@ class Owners:
     async def _connect(self, path: Path) -> None:
         try:
             _, link = await asyncio.get_running_loop().create_unix_connection(
-                lambda: Link(self._greeting.group, self._patience_s, self._links_by_stream.clear),
+                lambda: Link(self._greeting.group, self._timeout_s, self._links_by_stream.clear),
                 str(path),
             )
         except ConnectionRefusedError:  # it died

@@ -154,7 +154,7 @@ class Link(_Framed):
     ----------
     group
         The worker is called only if it greets with the same.
-    patience_s
+    timeout_s
         Time, in seconds, in which a silent worker is asked for signs of life; its calls count as
         lost soon after.
     changed
@@ -172,13 +172,13 @@ class Link(_Framed):
     _decode = msgspec.msgpack.Decoder(PeerAnswer).decode
     _decode_greeting = msgspec.msgpack.Decoder(Greeting).decode
 
-    def __init__(self, group: str, patience_s: float, changed: Callable[[], None]) -> None:
+    def __init__(self, group: str, timeout_s: float, changed: Callable[[], None]) -> None:
         super().__init__()
         self._loop = asyncio.get_running_loop()
         self.name = ""
         self.live = False
         self._group = group
-        self._patience_s = patience_s
+        self._timeout_s = timeout_s
         self._changed = changed
         self._waiting: dict[int, Answer[PeerAnswer]] = {}
         self._number = _PING
@@ -197,7 +197,7 @@ class Link(_Framed):
             self._look_later()
 
     def _look_later(self) -> None:
-        self._timer = self._loop.call_later(self._patience_s / _LOOKS, self._look)
+        self._timer = self._loop.call_later(self._timeout_s / _LOOKS, self._look)
 
     def _look(self) -> None:
         """End the connection if the worker is silent; else ask for a sign of life.

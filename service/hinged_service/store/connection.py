@@ -13,9 +13,9 @@ from redis import exceptions
 from hinged_service.errors import StartupError, Unavailable
 from hinged_service.settings import RedisSettings
 from hinged_service.store import replies
+from hinged_service.store.command_batches import CommandBatches
 from hinged_service.store.disk_guard import Disk
 from hinged_service.store.keys import INDEX, StreamKeys
-from hinged_service.store.rounds import Rounds
 from hinged_service.store.scripts import Script, load
 from hinged_service.store.transport.address import Address, parse
 from hinged_service.store.transport.availability import Answering
@@ -85,14 +85,14 @@ class Connection:
         self._servers = _TOPOLOGIES[address.shape](
             address, settings.redis_connections, self._timeout_s
         )
-        self._rounds = Rounds(self._ask_round)
+        self._batches = CommandBatches(self._ask_batch)
         self._checked = False
         self._looks: dict[Pulse, asyncio.Task[None]] = {}
 
     async def aclose(self) -> None:
         """Close every connection."""
         await cancel(*self._looks.values())
-        await self._rounds.aclose()
+        await self._batches.aclose()
         await self._servers.aclose()
 
     @property
@@ -148,7 +148,7 @@ class Connection:
         """
         rest = (len(keys), *keys, *args)
         try:
-            return await self._rounds.ask(keys[-1], "EVALSHA", script.sha, *rest)
+            return await self._batches.ask(keys[-1], "EVALSHA", script.sha, *rest)
         except exceptions.NoScriptError:
             return await self.run(script, keys, *args)
         except Exception as error:
@@ -179,7 +179,7 @@ class Connection:
         reply, seen = (None, UNSEEN) if isinstance(answer, BaseException) else answer
         return found[0], reply, seen
 
-    async def _ask_round(self, commands: Mapping[str, Command]) -> Sequence[Any]:
+    async def _ask_batch(self, commands: Mapping[str, Command]) -> Sequence[Any]:
         async with asyncio.timeout(self._timeout_s):
             answers = await self._servers.ask_each(commands)
         if self._answering.lost:

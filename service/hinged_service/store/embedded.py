@@ -283,12 +283,12 @@ class EmbeddedServer:
                 path.parent.rmdir()
             self._socket_record.unlink(missing_ok=True)
 
-    def unsaved(self, patience_s: float = 0.5) -> Disk | None:
+    def unsaved(self, timeout_s: float = 0.5) -> Disk | None:
         """Return the disk if the server has data that it cannot write within some seconds.
 
         `None` if there is none, if it does not answer, or if all that it acknowledged is written.
         """
-        deadline = time.monotonic() + patience_s
+        deadline = time.monotonic() + timeout_s
         while True:
             try:
                 disk = self._guard.look(self._recorded_socket())

@@ -31,7 +31,7 @@ from hinged_service.telemetry.worker_report import (
 
 __all__ = ["Gathered", "WorkerDirectory"]
 
-_PATIENCE_S = 2.0
+_TIMEOUT_S = 2.0
 _ENCODE = msgspec.msgpack.Encoder().encode
 _PAGE = msgspec.msgpack.Decoder(WorkerReport)
 _TOTALS = msgspec.msgpack.Decoder(Totals)
@@ -141,7 +141,7 @@ class WorkerDirectory:
                 totals = msgspec.structs.replace(self._totals)  # the next call changes ours
                 return Gathered(numbers, [page], totals, left_out)
         with self._turn, FileLock(self._directory / "lock") as lock:
-            if not lock.wait(time.monotonic() + _PATIENCE_S):
+            if not lock.wait(time.monotonic() + _TIMEOUT_S):
                 raise Unavailable(
                     "Another worker is collecting the metrics. Try again.", retry_after_s=1
                 )

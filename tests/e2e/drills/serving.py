@@ -14,7 +14,7 @@ import httpx
 
 from hinged_service.settings import Settings
 from tests.support.forked_command import ForkedCommand
-from tests.support.patience import PATIENT
+from tests.support.long_timeouts import LONG_TIMEOUTS
 from tests.support.processes import PROC
 from tests.support.worker import Worker
 
@@ -38,7 +38,7 @@ class Serving(Worker):
         variables: Mapping[str, str] | None = None,
         **settings: object,
     ) -> None:
-        usual = {name: Settings.model_fields[name].default for name in PATIENT}
+        usual = {name: Settings.model_fields[name].default for name in LONG_TIMEOUTS}
         super().__init__(redis_url, **(usual | _BUSY | _KEEP_ALL | settings))
         self._workers = workers
         self._variables = dict(variables or {})

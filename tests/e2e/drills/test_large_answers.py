@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from tests.e2e.drills.serving import Serving
-from tests.support.bystander import Bystander, bound_ms
+from tests.support.other_caller import OtherCaller, bound_ms
 from tests.support.processes import wait_until, wait_until_saved
 from tests.support.redis_server import RedisServer
 
@@ -83,21 +83,21 @@ def test_clients_that_do_not_read_hold_little_and_others_do_not_wait(
     query, (media_type, body) = _FLOODS[kind]
     before = highest = worker.resident_bytes()
     most_ms = bound_ms(worker.url, small)
-    with Bystander(worker.url, small) as bystander:
+    with OtherCaller(worker.url, small) as other:
         path = f"/v1/models/{name}/predict{query}"
         with _silent_clients(worker, path, media_type, body):
             until_s = time.monotonic() + _LOOK_S
-            while len(bystander.times_ms) < _LOOKS and time.monotonic() < until_s:
+            while len(other.times_ms) < _LOOKS and time.monotonic() < until_s:
                 highest = max(highest, worker.resident_bytes())
                 time.sleep(0.02)
     print(
         f"{kind}: {_CLIENTS} clients, {(highest - before) / _MIB:.0f} MiB more, "
-        f"{len(bystander.times_ms)} other predictions, p99 {bystander.p99_ms:.1f} ms"
+        f"{len(other.times_ms)} other predictions, p99 {other.p99_ms:.1f} ms"
     )
-    assert not bystander.failed
+    assert not other.failed
     assert highest - before < _MOST_MEMORY
     assert highest < worker.budget_bytes()
-    assert bystander.p99_ms < max(most_ms, bound_ms(worker.url, small))
+    assert other.p99_ms < max(most_ms, bound_ms(worker.url, small))
 
 
 def test_an_answer_of_hundreds_of_megabytes_is_refused_before_it_is_made(
@@ -163,7 +163,7 @@ def test_reads_of_a_large_model_keep_no_other_caller_waiting(
             ("POST", f"{path}/replay", {"name": replay}),
             ("GET", f"{path}/live?weights=true", None),
         ]
-        with Bystander(worker.url, small) as bystander:
+        with OtherCaller(worker.url, small) as other:
             for method, url, body in asked:
                 with client.stream(method, url, json=body) as answer:
                     assert answer.is_success, url
@@ -176,10 +176,10 @@ def test_reads_of_a_large_model_keep_no_other_caller_waiting(
             replayed = f"/v1/models/{replay}"
             wait_until(lambda: client.get(replayed).json().get("features") == _WEIGHTS)
         assert client.get(f"{path}/weights?top={_WEIGHTS}").status_code == 413
-        print(f"{len(bystander.times_ms)} other predictions, p99 {bystander.p99_ms:.1f} ms")
-        assert not bystander.failed
+        print(f"{len(other.times_ms)} other predictions, p99 {other.p99_ms:.1f} ms")
+        assert not other.failed
         copied = client.get(path).json()["bytes"]  # while it is kept or exported
         assert highest < worker.budget_bytes() + copied
-        assert bystander.p99_ms < max(most_ms, bound_ms(worker.url, small))
+        assert other.p99_ms < max(most_ms, bound_ms(worker.url, small))
         for one in (path, replayed):
             client.delete(one)

@@ -12,8 +12,8 @@ import pytest
 import redis
 
 from tests.e2e.drills.serving import Serving
-from tests.support.bystander import Bystander, bound_ms
 from tests.support.ingest import Ingest
+from tests.support.other_caller import OtherCaller, bound_ms
 from tests.support.processes import PROC
 from tests.support.redis_server import RedisServer
 
@@ -53,14 +53,14 @@ def test_entries_of_a_megabyte_hold_little_memory_and_leave_small_log_entries(
                 redis_url=own_server.url,
             )
             highest = worker_highest = 0
-            with Bystander(worker.url, "quiet") as bystander:
+            with OtherCaller(worker.url, "quiet") as other:
                 while running.process.poll() is None:
                     highest = max(highest, _resident_bytes(running.process.pid))
                     client.post("/v1/models/m/predict", json={"x": {}}).raise_for_status()
                     worker_highest = max(worker_highest, worker.resident_bytes())
                     time.sleep(0.02)
-            assert not bystander.failed
-            assert bystander.p99_ms < max(most_ms, bound_ms(worker.url, "quiet"))
+            assert not other.failed
+            assert other.p99_ms < max(most_ms, bound_ms(worker.url, "quiet"))
             code, _, stderr = running.end()
             assert code == 0, stderr
             entries: Any = own_db.xrange("hinged:{m}:log")
@@ -81,8 +81,8 @@ def test_entries_of_a_megabyte_hold_little_memory_and_leave_small_log_entries(
     print(
         f"{_ENTRIES} entries of {_ENTRY_BYTES / 1e6} MB: {len(sizes)} log entries, the largest of "
         f"{max(sizes) / 1e6:.2f} MB; reader {highest // _MIB} MiB, worker {worker_highest // _MIB} "
-        f"MiB; ready {ready_s:.1f} s after a kill; {len(bystander.times_ms)} other predictions, "
-        f"p99 {bystander.p99_ms:.1f} ms"
+        f"MiB; ready {ready_s:.1f} s after a kill; {len(other.times_ms)} other predictions, "
+        f"p99 {other.p99_ms:.1f} ms"
     )
 
 

@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from tests.e2e.drills.serving import Serving
-from tests.support.bystander import Bystander
+from tests.support.other_caller import OtherCaller
 from tests.support.redis_server import RedisServer
 
 pytestmark = [pytest.mark.slow, pytest.mark.alone]
@@ -192,10 +192,10 @@ def _course(workers: list[Serving], client: httpx.Client, name: str) -> tuple[fl
     _warm(workers, model, events[0])
     asked = [{"x": e["x"]} for e in events] if work.call == "predict" else events
     body = json.dumps(asked)
-    with Bystander(workers[0].url, other) as calm, _Health(workers[0].url) as usual:
+    with OtherCaller(workers[0].url, other) as calm, _Health(workers[0].url) as usual:
         time.sleep(_CALM_S)
     begun_s = time.monotonic()
-    with Bystander(workers[0].url, other) as beside, _Health(workers[0].url) as health:
+    with OtherCaller(workers[0].url, other) as beside, _Health(workers[0].url) as health:
         answer = client.post(
             f"/v1/models/{model}/{work.call}",
             content=body,

@@ -9,7 +9,7 @@ import pytest
 import redis
 
 from tests.e2e.drills.serving import Serving
-from tests.support.bystander import Bystander, bound_ms
+from tests.support.other_caller import OtherCaller, bound_ms
 from tests.support.processes import wait_until
 from tests.support.redis_server import RedisServer
 
@@ -64,7 +64,7 @@ def test_names_times_classes_beyond_max_bytes_take_nothing(
     with redis.Redis.from_url(own_server.url) as store:
         before, stored = worker.resident_bytes(), store.info("memory")["used_memory"]
         most_ms = bound_ms(worker.url, "quiet")
-        with Bystander(worker.url, "quiet") as bystander:
+        with OtherCaller(worker.url, "quiet") as other:
             for number in range(40):
                 event = {"x": wide(10_000 * number, 10_000), "y": "class 7"}
                 answer = client.post(f"{path}/learn", json=event)
@@ -72,8 +72,8 @@ def test_names_times_classes_beyond_max_bytes_take_nothing(
         assert worker.resident_bytes() - before < 32 * _MIB
         assert store.info("memory")["used_memory"] - stored < 8 * _MIB
     assert worker.resident_bytes() < worker.budget_bytes()
-    assert not bystander.failed
-    assert bystander.p99_ms < max(most_ms, bound_ms(worker.url, "quiet"))
+    assert not other.failed
+    assert other.p99_ms < max(most_ms, bound_ms(worker.url, "quiet"))
     info = client.get(path).json()
     assert (info["events"], info["rejected"], info["features"]) == (400, 0, 1)
 
@@ -103,11 +103,11 @@ def test_names_in_predictions_leave_nothing_behind(worker: Serving, client: http
     client.put(path, json={"learner": {"type": "perceptron"}, "pipeline": [_COSINES]})
     client.post(f"{path}/predict", json={"x": {"a": 1}})
     before, most_ms = worker.resident_bytes(), bound_ms(worker.url, "quiet")
-    with Bystander(worker.url, "quiet") as bystander:
+    with OtherCaller(worker.url, "quiet") as other:
         for number in range(1_500):
             answer = client.post(f"{path}/predict", json={"x": {f"{'n' * 200}{number}": 1}})
             assert answer.status_code == 200
     assert worker.resident_bytes() - before < 16 * _MIB
     assert worker.resident_bytes() < worker.budget_bytes()
-    assert not bystander.failed
-    assert bystander.p99_ms < max(most_ms, bound_ms(worker.url, "quiet"))
+    assert not other.failed
+    assert other.p99_ms < max(most_ms, bound_ms(worker.url, "quiet"))

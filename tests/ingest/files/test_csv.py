@@ -39,7 +39,7 @@ def test_types_can_be_told(tmp_path: Path) -> None:
     ]
     assert source.describe() == (
         "reading member as bool (true is 1, false is 0), height as text; label: class (text); "
-        "ignoring: name, colour, weight (types by the first 2 rows and as told)"
+        "ignoring: name, colour, weight (types by the first 2 rows and as given)"
     )
 
 

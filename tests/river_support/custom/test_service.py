@@ -177,7 +177,7 @@ def test_a_worker_with_another_version_answers_503_for_that_model_only(
 ) -> None:
     put(client, "versioned", "plain")
     learn(client, "versioned", {"a": 1.0}, True)
-    client.put("/v1/models/bystander", json={"learner": {"type": "perceptron"}})
+    client.put("/v1/models/other", json={"learner": {"type": "perceptron"}})
     put(client, "unnamed", "arow")
     before = client.get("/v1/models/versioned").json()["position"]
     with other_process(server.url, other_version(tmp_path)) as other:
@@ -190,7 +190,7 @@ def test_a_worker_with_another_version_answers_503_for_that_model_only(
         gone = other.post("/v1/models/unnamed/predict", json={"x": {}})
         assert gone.status_code == 503
         assert "this worker has none of that name" in gone.json()["detail"]
-        learn(other, "bystander", {"a": 1.0}, True)
+        learn(other, "other", {"a": 1.0}, True)
         learner = {"type": "custom", "name": "plain", "version": "2"}
         again = other.put("/v1/models/versioned", json={"learner": learner})
         assert again.status_code == 409

@@ -8,7 +8,7 @@ import sys
 import time
 
 from tests.support.forked_command import ForkedCommand
-from tests.support.patience import PATIENT
+from tests.support.long_timeouts import LONG_TIMEOUTS
 from tests.support.processes import gone, wait_until, with_variable
 
 _HINGED = "import sys; sys.argv[0] = 'hinged'; from hinged_service.cli.main import main; main()"
@@ -19,7 +19,7 @@ class Serving:
 
     def __init__(self, redis_url: str, workers: int, mark: str, whole: bool = False) -> None:
         self._mark = mark
-        settings = {f"HINGED_{k.upper()}": str(v) for k, v in PATIENT.items()}
+        settings = {f"HINGED_{k.upper()}": str(v) for k, v in LONG_TIMEOUTS.items()}
         arguments = ["serve", "--port", "0", "--workers", str(workers), "--redis-url", redis_url]
         environment = os.environ | settings | {"HINGED_TEST_MARK": mark}
         self.process: subprocess.Popen[str] | ForkedCommand

@@ -34,7 +34,7 @@ class Course(abc.ABC, Generic[T]):
         self._registry = registry
         self._settings = settings
         self._first = first
-        self._patience_s = settings.lines_patience_ms / 1000
+        self._timeout_s = settings.lines_patience_ms / 1000
 
     @abc.abstractmethod
     async def run(self, batch: Batch[T]) -> list[LineAnswer]:
@@ -56,7 +56,7 @@ class Course(abc.ABC, Generic[T]):
         A call that may not be done `again` is given up once it may have been carried out.
         """
         loop = asyncio.get_running_loop()
-        deadline_s, reopened = loop.time() + self._patience_s, False
+        deadline_s, reopened = loop.time() + self._timeout_s, False
         pauses = backoff(_PAUSE_S, _LONGEST_PAUSE_S)
         while True:
             live_model, called = None, False

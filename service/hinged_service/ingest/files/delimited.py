@@ -66,7 +66,7 @@ class Delimited(TextReader):
 
     def describe(self) -> str:
         """Describe the type of each column, and the reason for it."""
-        types = " and as told" if self._options.types else ""
+        types = " and as given" if self._options.types else ""
         empty = f"; empty so far: {', '.join(self._empty)}" if self._empty else ""
         return f"{self._table.describe()} (types by the first {self._sampled} rows{types}{empty})"
 

@@ -49,7 +49,7 @@ class ConnectionFactory:
     ) -> None:
         self._path = address.path
         self._login = address.login if login is None else login
-        self._patience_s = timeout_s / 2
+        self._timeout_s = timeout_s / 2
         self._options: dict[str, Any] = {
             **self._login,
             **address.files,
@@ -84,7 +84,7 @@ class ConnectionFactory:
 
     async def shared(self, place: Place) -> SharedConnection:
         """Return a new connection to the same that callers share."""
-        make = functools.partial(SharedConnection, self._patience_s)
+        make = functools.partial(SharedConnection, self._timeout_s)
         loop = asyncio.get_running_loop()
         if self._path:
             _, shared = await loop.create_unix_connection(make, self._path)

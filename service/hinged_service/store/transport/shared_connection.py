@@ -74,7 +74,7 @@ class SharedConnection(asyncio.Protocol):
 
     Parameters
     ----------
-    patience_s
+    timeout_s
         Silence, in seconds, after which the next command ends it.
 
     Attributes
@@ -86,9 +86,9 @@ class SharedConnection(asyncio.Protocol):
 
     """
 
-    def __init__(self, patience_s: float) -> None:
+    def __init__(self, timeout_s: float) -> None:
         self._loop = asyncio.get_running_loop()
-        self._patience_s = patience_s
+        self._timeout_s = timeout_s
         self._reader = hiredis.Reader(
             replyError=DefaultParser.parse_error, notEnoughData=_INCOMPLETE
         )
@@ -153,7 +153,7 @@ class SharedConnection(asyncio.Protocol):
         answer: asyncio.Future[tuple[Any, Seen]] = self._loop.create_future()
         now_s, stream = self._loop.time(), key.encode().partition(b"}")[0]
         self._sent.append((answer, now_s, stream, changes))
-        if not self.open or now_s - self._sent[0][1] > self._patience_s:
+        if not self.open or now_s - self._sent[0][1] > self._timeout_s:
             self.cut()
             return answer
         words: Any = command  # hiredis's stub knows only one word

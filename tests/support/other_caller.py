@@ -15,16 +15,16 @@ _CALM_S = 0.5
 
 
 def bound_ms(url: str, model: str) -> float:
-    """Return what a bystander's p99 must stay below: on a busy machine thrice that of a calm while.
+    """Return the bound of another caller's p99: on a busy machine thrice that of a calm while.
 
     To be asked for before or after what goes on, when nothing does.
     """
-    with Bystander(url, model) as calm:
+    with OtherCaller(url, model) as calm:
         time.sleep(_CALM_S)
     return max(_BOUND_MS, 3 * calm.p99_ms)
 
 
-class Bystander:
+class OtherCaller:
     """Ask for a small prediction of a model every few milliseconds, on one connection.
 
     Within the context it asks; after it, `p99_ms` and `longest_ms` tell how long the answers took,

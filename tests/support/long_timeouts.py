@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-PATIENT: dict[str, Any] = {
+LONG_TIMEOUTS: dict[str, Any] = {
     "redis_timeout_ms": 10_000,
     "append_timeout_ms": 15_000,
     "read_wait_ms": 10_000,

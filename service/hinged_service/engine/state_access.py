@@ -1,4 +1,4 @@
-"""Custody of the state of a model: the loop has it, or one piece of long work."""
+"""Access to the state of a model: the loop has it, or one piece of long work."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from hinged_service.engine.long_work import in_thread
 from hinged_service.errors import Unavailable
 from hinged_service.model.state import ModelState
 
-__all__ = ["AWAY", "GLANCE_S", "PATIENCE_S", "Custody"]
+__all__ = ["CALL_WAIT_S", "SUMMARY_WAIT_S", "TAKEN_STATE", "StateAccess"]
 
 T = TypeVar("T")
 
-GLANCE_S: Final = 1.0
+SUMMARY_WAIT_S: Final = 1.0
 """Longest that a summary of many models waits for long work on one of them, in seconds."""
-PATIENCE_S: Final = 30.0
+CALL_WAIT_S: Final = 30.0
 """Longest that a call waits for long work of others on its model, in seconds."""
 
 
@@ -26,7 +26,7 @@ def _busy() -> Unavailable:
     return Unavailable("The model is busy. Try again.", retry_after_s=1)
 
 
-class _Away:
+class _TakenState:
     """Placeholder for a state that long work has taken."""
 
     __slots__ = ()
@@ -37,20 +37,20 @@ class _Away:
         raise _busy()
 
 
-AWAY: Final = cast("ModelState", _Away())
+TAKEN_STATE: Final = cast("ModelState", _TakenState())
 """Stand-in for a state that was taken: any use of it raises `Unavailable`."""
 
 
-class Custody:
+class StateAccess:
     """The state of a model, and the one rule of access to it.
 
     Code of the loop may touch `state` until its next `await`. Long work takes it: until it gives
-    it back, the state is `AWAY`; a caller that needs it waits in `at_rest`.
+    it back, the state is `TAKEN_STATE`; a caller that needs it waits in `at_rest`.
 
     Attributes
     ----------
     state
-        The state, or `AWAY`.
+        The state, or `TAKEN_STATE`.
     taken
         True while long work has the state.
 
@@ -66,14 +66,14 @@ class Custody:
     @property
     def spoiled(self) -> bool:
         """True if work that changed the state did not end: the state is lost."""
-        return self.state is AWAY and not self.taken
+        return self.state is TAKEN_STATE and not self.taken
 
     def check_whole(self) -> None:
         """Raise `Unavailable` if the state is spoiled."""
         if self.spoiled:
             raise _busy()
 
-    async def at_rest(self, patience_s: float | None = PATIENCE_S) -> None:
+    async def at_rest(self, wait_s: float | None = CALL_WAIT_S) -> None:
         """Return when no long work has the state: it is there until the caller waits again.
 
         Raises
@@ -84,7 +84,7 @@ class Custody:
         """
         if self.taken and self._turns is not None:
             try:
-                async with asyncio.timeout(patience_s), self._turns:
+                async with asyncio.timeout(wait_s), self._turns:
                     pass
             except TimeoutError:
                 raise _busy() from None
@@ -101,14 +101,14 @@ class Custody:
     async def take(self, *, changes: bool) -> AsyncIterator[ModelState]:
         """Take the state for long work, after the work under way, and give it back at the end.
 
-        Work that `changes` the state and does not end leaves it `AWAY` permanently: a state that is
-        changed in part is neither read nor saved.
+        Work that `changes` the state and does not end leaves it `TAKEN_STATE` permanently: a state
+        that is changed in part is neither read nor saved.
         """
         if self._turns is None:
             self._turns = asyncio.Lock()
         async with self._turns:
             state, whole = self.state, not changes
-            self.state, self.taken = AWAY, True
+            self.state, self.taken = TAKEN_STATE, True
             try:
                 yield state
                 whole = True

@@ -1,4 +1,4 @@
-"""Rounds: commands of many models that share a round trip."""
+"""Batches of commands: those of many models share a round trip."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any
 from hinged_service.store.transport.shared_connection import Command
 from hinged_service.tasks import cancel
 
-__all__ = ["Rounds"]
+__all__ = ["CommandBatches"]
 
 _COMMANDS = 32
 _BYTES = 2**18
-"""Bounds of a round, which blocks Redis for other clients."""
+"""Bounds of a batch, which blocks Redis for other clients."""
 
 
-class Rounds:
-    """Commands sent together: those that wait when a round returns go with the next.
+class CommandBatches:
+    """Commands sent together: those that wait when a batch is answered go with the next.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class Rounds:
         return await answer
 
     async def aclose(self) -> None:
-        """Stop the round under way; its callers are cancelled."""
+        """Stop the batch under way; its callers are cancelled."""
         await cancel(self._task)
 
     async def _work(self) -> None:
