@@ -15,7 +15,12 @@ from redis.crc import REDIS_CLUSTER_HASH_SLOTS, key_slot
 from hinged_service.errors import StartupError
 from hinged_service.store.transport.address import Address, Place
 from hinged_service.store.transport.connection_factory import ConnectionFactory
-from hinged_service.store.transport.pool import REFUSED, NoPrimary, Pool, mendable
+from hinged_service.store.transport.connection_pool import (
+    REFUSED,
+    ConnectionPool,
+    NoPrimary,
+    mendable,
+)
 from hinged_service.store.transport.shared_connection import Command, Pulse, Seen, Word
 from hinged_service.tasks import cancel
 
@@ -56,7 +61,7 @@ class Cluster:
         self._most = most
         self._bound_s = timeout_s / 4
         self._seeds = address.places
-        self._pools: dict[Place, Pool] = {}
+        self._pools: dict[Place, ConnectionPool] = {}
         self._owners: list[Place | None] = [None] * REDIS_CLUSTER_HASH_SLOTS
         self._looking: asyncio.Task[Exception | None] | None = None
         self._not_before_s = 0.0
@@ -80,7 +85,7 @@ class Cluster:
         self,
         key: str,
         command: Command,
-        send: Callable[[Pool], Awaitable[T]],
+        send: Callable[[ConnectionPool], Awaitable[T]],
         found_there: Callable[[Any], T],
     ) -> T:
         """Return the result of `send` to the node that holds the key, wherever that goes."""
@@ -147,7 +152,7 @@ class Cluster:
         async with asyncio.timeout(3 * self._bound_s):
             return await self._pool(place).ask_each(commands)
 
-    async def primaries(self) -> Sequence[Pool]:
+    async def primaries(self) -> Sequence[ConnectionPool]:
         """Return the nodes that hold slots; `StartupError` if the server is no cluster."""
         trouble = await asyncio.shield(self._look())
         if isinstance(trouble, exceptions.ResponseError) and not isinstance(trouble, REFUSED):
@@ -172,12 +177,12 @@ class Cluster:
             raise answer
         return answer
 
-    def _pool(self, place: Place) -> Pool:
+    def _pool(self, place: Place) -> ConnectionPool:
         pool = self._pools.get(place)
         if pool is None:
             opened = functools.partial(self._make.opened, place)
             shared = functools.partial(self._make.shared, place)
-            pool = self._pools[place] = Pool(opened, self._most, shared)
+            pool = self._pools[place] = ConnectionPool(opened, self._most, shared)
             pool.closed = self._closed
         return pool
 

@@ -11,7 +11,7 @@ from redis import exceptions
 
 from hinged_service.errors import Refused, Unavailable
 from hinged_service.store.transport.availability import Answering
-from hinged_service.store.transport.pool import NoPrimary, mendable, refused
+from hinged_service.store.transport.connection_pool import NoPrimary, mendable, refused
 from hinged_service.wire.codec import DamagedState
 
 __all__ = ["OF_DATA", "OF_SERVER", "lost_part", "translated"]

@@ -14,7 +14,7 @@ from redis.asyncio.connection import AbstractConnection
 
 from hinged_service.store.transport.address import Address, Place
 from hinged_service.store.transport.connection_factory import ConnectionFactory
-from hinged_service.store.transport.pool import NoPrimary, Pool, mendable
+from hinged_service.store.transport.connection_pool import ConnectionPool, NoPrimary, mendable
 from hinged_service.store.transport.shared_connection import Command, Seen, SharedConnection, Word
 from hinged_service.tasks import cancel
 
@@ -52,7 +52,7 @@ class Sentinels:
         self._bound_s = timeout_s / 3
         sentinels = ConnectionFactory(address, self._bound_s, address.sentinel_login)
         self._sentinels = [
-            Pool(
+            ConnectionPool(
                 functools.partial(sentinels.opened, place),
                 _AT_A_SENTINEL,
                 functools.partial(sentinels.shared, place),
@@ -60,7 +60,7 @@ class Sentinels:
             for place in address.places
         ]
         self._make = ConnectionFactory(address, timeout_s)
-        self._primary = Pool(self._opened, most, self._shared)
+        self._primary = ConnectionPool(self._opened, most, self._shared)
         self._at: Place | None = None
         self._look_at_s = 0.0
         self._looking: asyncio.Task[list[Place]] | None = None
@@ -85,7 +85,7 @@ class Sentinels:
             self._look()
         return await self._primary.ask_each(list(commands.values()))
 
-    async def primaries(self) -> Sequence[Pool]:
+    async def primaries(self) -> Sequence[ConnectionPool]:
         """Return the primary."""
         return [self._primary]
 
@@ -165,7 +165,7 @@ class Sentinels:
                 break
         return [place for place, _ in votes.most_common()]
 
-    async def _say(self, sentinel: Pool) -> Place | None:
+    async def _say(self, sentinel: ConnectionPool) -> Place | None:
         try:
             async with asyncio.timeout(self._bound_s):
                 named = await sentinel.ask("SENTINEL", "GET-MASTER-ADDR-BY-NAME", self._service)

@@ -7,7 +7,7 @@ import time
 from typing import Final, NamedTuple
 
 from hinged_service.errors import StartupError
-from hinged_service.store.transport.pool import Pool
+from hinged_service.store.transport.connection_pool import ConnectionPool
 
 __all__ = ["Condition", "inspect"]
 
@@ -61,7 +61,7 @@ class Condition(NamedTuple):
     replicas: int
 
 
-async def inspect(server: Pool, of_cluster: bool) -> Condition:
+async def inspect(server: ConnectionPool, of_cluster: bool) -> Condition:
     """Return the condition of a server.
 
     Raises

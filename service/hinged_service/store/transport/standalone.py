@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from hinged_service.store.transport.address import Address
 from hinged_service.store.transport.connection_factory import ConnectionFactory
-from hinged_service.store.transport.pool import Pool
+from hinged_service.store.transport.connection_pool import ConnectionPool
 from hinged_service.store.transport.shared_connection import Command, Seen, Word
 
 __all__ = ["Standalone", "Topology"]
@@ -26,7 +26,7 @@ class Topology(Protocol):
     async def ask_each(self, commands: Mapping[str, Command]) -> Sequence[Any]:
         """Send a command for each key, at most once; an error stands in its answer's place."""
 
-    async def primaries(self) -> Sequence[Pool]:
+    async def primaries(self) -> Sequence[ConnectionPool]:
         """Return the servers that hold keys."""
 
     async def aclose(self) -> None:
@@ -39,7 +39,7 @@ class Standalone:
     def __init__(self, address: Address, most: int, timeout_s: float) -> None:
         place = address.places[0] if address.places else ("", 0)
         make = ConnectionFactory(address, timeout_s)
-        self._pool = Pool(
+        self._pool = ConnectionPool(
             functools.partial(make.opened, place), most, functools.partial(make.shared, place)
         )
         self.share = self._pool.shared.ask
@@ -52,7 +52,7 @@ class Standalone:
         """Send a command for each key, at most once; an error stands in its answer's place."""
         return await self._pool.ask_each(list(commands.values()))
 
-    async def primaries(self) -> Sequence[Pool]:
+    async def primaries(self) -> Sequence[ConnectionPool]:
         """Return the server."""
         return [self._pool]
 

@@ -19,7 +19,7 @@ from hinged_service.store.transport.shared_connection import (
     Word,
 )
 
-__all__ = ["REFUSED", "NoPrimary", "Pool", "mendable", "refused"]
+__all__ = ["REFUSED", "ConnectionPool", "NoPrimary", "mendable", "refused"]
 
 REFUSED = (
     exceptions.AuthenticationError,
@@ -57,7 +57,7 @@ def mendable(error: BaseException) -> str:
     return ""
 
 
-class Pool:
+class ConnectionPool:
     """A bounded number of connections to one server; further commands wait.
 
     Callers bound the time for that and for the answer, by a cancellation. A connection whose
