@@ -1,5 +1,7 @@
 """The embedded Valkey: a real server where no Redis is configured.
 
+One file, past 400 lines: start, use and stop depend on the same locks.
+
 One server per data directory, shared by every process that uses it. Two locks on files of that
 directory keep the count; the kernel drops them with their process, also after a kill:
 
