@@ -339,6 +339,9 @@ def test_a_killed_embedded_server_comes_back_by_itself(
         client.put("/v1/models/m", json=PERCEPTRON).raise_for_status()
         event = {"id": "1", "x": {"heat": 2.0}, "y": True}
         client.post("/v1/models/m/learn", json=event).raise_for_status()
+        # With `everysec` a write waits for a slow sync, and a kill loses it.
+        folder = tmp_path / "data" / "appendonlydir"
+        wait_until(lambda: any(b"heat" in path.read_bytes() for path in folder.glob("*.incr.aof")))
         (server,) = embedded_servers(tmp_path / "data")
         os.kill(server, signal.SIGKILL)
         wait_until(lambda: gone(server))
