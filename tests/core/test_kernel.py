@@ -119,7 +119,7 @@ def made(package: ModuleType, case: str) -> Any:
     return getattr(package, name)(**parameters)
 
 
-def told(model: Any) -> dict[str, Any]:
+def exact_state(model: Any) -> dict[str, Any]:
     """Return a state in which each float is shown to its last bit."""
     state = model.get_state()
     vectors = {
@@ -156,7 +156,7 @@ def test_hostile_events_give_the_same_bits(case: str, stream: list[Any]) -> None
         assert compiled.predict_one(x) == pure.predict_one(x)
         outcome = compiled.predict_learn_one(x, y, w)
         assert repr(outcome) == repr(pure.predict_learn_one(x, y, w))  # also true, not 1.0
-    assert told(compiled) == told(pure)
+    assert exact_state(compiled) == exact_state(pure)
     for part, vector in compiled.get_state()["vectors"].items():
         twin = pure.get_state()["vectors"][part]
         assert list(vector.view()) == list(twin.view())
@@ -187,7 +187,7 @@ def test_many_names_give_the_same_bits(case: str) -> None:
             state = pure.get_state()
             plain = {n: dict(v.view()) for n, v in state["vectors"].items()}
             compiled.set_state({**state, "vectors": plain})
-    assert told(compiled) == told(pure)
+    assert exact_state(compiled) == exact_state(pure)
 
 
 def test_classes_of_few_names_beside_those_of_many_give_the_same_bits() -> None:
@@ -201,7 +201,7 @@ def test_classes_of_few_names_beside_those_of_many_give_the_same_bits() -> None:
         assert compiled.predict_learn_one(x, y) == pure.predict_learn_one(x, y)
         if number == 160:
             compiled = pickle.loads(pickle.dumps(compiled))
-    assert told(compiled) == told(pure)
+    assert exact_state(compiled) == exact_state(pure)
     for part, vector in compiled.get_state()["vectors"].items():
         assert list(vector.view()) == list(pure.get_state()["vectors"][part].view())
 
@@ -269,7 +269,7 @@ def test_an_event_that_was_read_is_scaled_as_its_dictionary() -> None:
         other.learn_one(dict(x))
         assert dict(x) == dict(x.items())  # the numbers that were read stay
     assert repr(scaler.get_state()) == repr(other.get_state())
-    assert told(ours) == told(twin)
+    assert exact_state(ours) == exact_state(twin)
 
 
 def test_a_scaled_event_is_a_mapping_that_stays() -> None:
@@ -285,7 +285,7 @@ def test_a_scaled_event_is_a_mapping_that_stays() -> None:
         assert model.predict_learn_one(z, n % 2 == 0) == twin.predict_learn_one(
             expected, n % 2 == 0
         )
-    assert told(model) == told(twin)
+    assert exact_state(model) == exact_state(twin)
     assert pickle.loads(pickle.dumps(scaled[0])) == scaled[0]
 
 
@@ -492,7 +492,7 @@ def test_tables_give_the_bits_of_single_events(case: str, largest: float) -> Non
     table.learn_many(X, y)
     for x, label in zip(X.to_dict("records"), y.tolist(), strict=True):
         single.learn_one(x, label)
-    assert told(table) == told(single)
+    assert exact_state(table) == exact_state(single)
 
 
 @pytest.mark.parametrize("order", ["C", "F"])
@@ -509,7 +509,7 @@ def test_rows_and_columns_in_memory_give_the_same_bits(order: Literal["C", "F"])
     for frame in (kept, arrow):
         model = hinged.AROW()
         model.learn_many(frame, y)
-        assert told(model) == told(single)
+        assert exact_state(model) == exact_state(single)
 
 
 @pytest.mark.parametrize("name", ["Perceptron", "PassiveAggressive", "AROW", "HingeSGD"])
