@@ -226,7 +226,7 @@ def test_logarithms_of_probabilities_are_the_same_bits(shares: dict[Any, float])
 
 @given(score=FINITE)
 def test_log_odds_give_probabilities_of_the_same_bits(score: float) -> None:
-    assert kernel.of_log_odds(score) == kernel.pure.of_log_odds(score)
+    assert kernel.both_probabilities(score) == kernel.pure.both_probabilities(score)
 
 
 def scaled_alike(stream: Iterable[dict[Any, float]], cap: int) -> None:
@@ -577,6 +577,33 @@ def test_a_name_that_changes_the_scaler_does_no_harm() -> None:
         records = scaler.get_state()["records"]
         assert all(record[0] <= scaler.events for record in records.values())
         assert len(records) <= (cap or 10_000)
+
+
+class Failing:
+    """A name that refuses one of its comparisons."""
+
+    def __init__(self, fails_at: int) -> None:
+        self.left = fails_at
+
+    def __hash__(self) -> int:
+        return 1
+
+    def __eq__(self, other: object) -> bool:
+        self.left -= 1
+        if self.left == 0:
+            raise ValueError("it does not compare")
+        return self is other
+
+
+@pytest.mark.parametrize("fails_at", [1, 2, 3])
+def test_a_scaler_can_be_restored_after_a_comparison_of_names_failed(fails_at: int) -> None:
+    scaler, copy, name = hinged.AutoScaler(2), hinged.AutoScaler(2), Failing(fails_at)
+    scaler.learn_one({1: 0.5})
+    with contextlib.suppress(ValueError):
+        scaler.learn_one({name: 2.5, "a": 1.5, "b": 0.5})  # there is room for one of them
+    name.left = 0
+    copy.set_state(scaler.get_state())
+    assert copy.get_state() == scaler.get_state()
 
 
 class Fussy:

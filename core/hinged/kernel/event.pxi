@@ -174,8 +174,8 @@ cdef Event *gathered_before(ReadFeatures x) except NULL:
     global last_serial
     cdef Event *event = unused()
     cdef Reading reading = x.reading
-    cdef PyObject **names = reading.names + x.names_at
-    cdef double *values = reading.values + x.values_at
+    cdef PyObject **names = x.first_name
+    cdef double *values = x.first_value
     cdef PyObject *before
     event.busy = True
     if not (

@@ -37,7 +37,7 @@ cdef class Sorted:
             and self.count == x.count
             and (
                 x.count == 0
-                or memcmp(self.names, x.reading.names + x.names_at, x.count * sizeof(PyObject *)) == 0
+                or memcmp(self.names, x.first_name, x.count * sizeof(PyObject *)) == 0
             )
         )
 
@@ -48,7 +48,7 @@ cdef class Sorted:
         self.names = <PyObject **>wider(NULL, x.count * sizeof(PyObject *) + 1)
         self.items = <Named *>wider(NULL, x.count * sizeof(Named) + 1)
         if x.count:
-            memcpy(self.names, x.reading.names + x.names_at, x.count * sizeof(PyObject *))
+            memcpy(self.names, x.first_name, x.count * sizeof(PyObject *))
         for i in range(x.count):
             item = &self.items[i]
             item.text = PyUnicode_AsUTF8AndSize(<object>self.names[i], &item.size)
@@ -89,7 +89,7 @@ def packed_features(x):
         names = Sorted()
         names.take(features)
         last_sorted = names
-    values = features.reading.values + features.values_at
+    values = features.first_value
     i = 1 if features.count < 16 else 3
     packed = PyBytes_FromStringAndSize(NULL, i + last_sorted.size + 9 * features.count)
     p = PyBytes_AS_STRING(packed)

@@ -265,7 +265,8 @@ cdef class Reading:
             event = &self.events[i]
             x = ReadFeatures.__new__(ReadFeatures)
             x.reading = self
-            x.names_at, x.values_at, x.count = event.names_at, event.values_at, event.count
+            x.names_at, x.count = event.names_at, event.count
+            x.first_name, x.first_value = self.names + x.names_at, self.values + event.values_at
             x.start, x.end = event.start, event.end
             if not self.labelled:
                 made.append(kind(x) if event.id == NULL else kind(x, <object>event.id))
@@ -321,13 +322,18 @@ def read_events(texts, kind, bint labelled):
 
 @cython.no_gc
 cdef class Features:
-    """Names and numbers as a mapping, whose dictionary is made when it is asked for."""
+    """Names and numbers in C as a mapping; its dictionary is made at its first use."""
 
+    cdef PyObject **first_name
+    cdef double *first_value
     cdef Py_ssize_t count
     cdef dict found
 
     cdef dict _dict(self):
-        raise NotImplementedError
+        cdef Py_ssize_t i
+        if self.found is None:
+            self.found = {<object>self.first_name[i]: self.first_value[i] for i in range(self.count)}
+        return self.found
 
     def __len__(self):
         return self.count
@@ -373,13 +379,5 @@ Mapping.register(Features)
 cdef class ReadFeatures(Features):
     """The features of an event that was read: a mapping, gathered already."""
 
-    cdef Reading reading
-    cdef Py_ssize_t names_at, values_at, start, end
-
-    cdef dict _dict(self):
-        cdef PyObject **names = self.reading.names + self.names_at
-        cdef double *values = self.reading.values + self.values_at
-        cdef Py_ssize_t i
-        if self.found is None:
-            self.found = {<object>names[i]: values[i] for i in range(self.count)}
-        return self.found
+    cdef Reading reading  # which has the names and numbers
+    cdef Py_ssize_t names_at, start, end

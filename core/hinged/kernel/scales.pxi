@@ -1,4 +1,4 @@
-# Scales: the records of an AutoScaler, and what they make of an event.
+# Scales: the records of an AutoScaler, and events scaled by them.
 
 cdef double DEVIATIONS = pure.DEVIATIONS, LARGEST_VALUE = pure.LARGEST_VALUE
 cdef long long MEMORY = pure.MEMORY, PROBATION = pure.PROBATION
@@ -21,56 +21,48 @@ cdef inline double limited(double value, double least, double most) noexcept:
 @cython.final
 @cython.no_gc
 cdef class ScaledFeatures(Features):
-    """An event whose numbers were scaled: a mapping, gathered already if its names are the last."""
+    """An event whose numbers were scaled: gathered already if its names are the last; owns both."""
 
-    cdef PyObject **names  # owned
-    cdef double *values
-    cdef Table *table  # used; that in which they were found
+    cdef Table *table  # used; that in which the names were found
     cdef uint64_t serial  # of the event
 
     def __dealloc__(self):
         cdef Py_ssize_t i
         for i in range(self.count):
-            Py_XDECREF(self.names[i])
-        PyMem_Free(self.names)
-        PyMem_Free(self.values)
+            Py_XDECREF(self.first_name[i])
+        PyMem_Free(self.first_name)
+        PyMem_Free(self.first_value)
         leave(self.table)
 
     cdef int _begin(self, Event *event) except -1:
         """Take over the names of an event."""
         cdef Py_ssize_t i, count = event.count
-        self.names = <PyObject **>wider(NULL, count * sizeof(PyObject *) + 1)
-        self.values = <double *>wider(NULL, count * sizeof(double) + 1)
+        self.first_name = <PyObject **>wider(NULL, count * sizeof(PyObject *) + 1)
+        self.first_value = <double *>wider(NULL, count * sizeof(double) + 1)
         for i in range(count):
             Py_XINCREF(event.names[i])
-            self.names[i] = event.names[i]
+            self.first_name[i] = event.names[i]
         self.count, self.serial = count, event.serial
         return 0
 
     cdef void _keep(self, Table *table) noexcept:
-        """Keep the table for the vectors that are asked about the numbers."""
+        """Keep the table for the vectors that look the names up next."""
         if table != NULL:
             table.users += 1
         self.table = table
 
-    cdef dict _dict(self):
-        cdef Py_ssize_t i
-        if self.found is None:
-            self.found = {<object>self.names[i]: self.values[i] for i in range(self.count)}
-        return self.found
-
 
 cdef Event *gathered_scaled(ScaledFeatures x) except NULL:
     """Return an event that was scaled: the one gathered last with other numbers, if it is there."""
-    cdef Event *event = unused()
-    if not event.serial or event.serial != x.serial:
+    cdef Event *event = &shared[shared[0].busy]
+    if event.busy or not event.serial or event.serial != x.serial:
         return gathered(x._dict())
     event.busy = True
     if event.table == NULL and x.table != NULL:
         event.table = x.table
         x.table.users += 1
     event.values = event.own_values  # those of a reading are not this event's
-    memcpy(event.values, x.values, x.count * sizeof(double))
+    memcpy(event.values, x.first_value, x.count * sizeof(double))
     event.has_norm = False
     return event
 
@@ -130,8 +122,12 @@ cdef class Scales:
 
     def items(self):
         cdef Py_ssize_t i
-        self._reserve(self.names.count)  # a name may have no record yet
-        return list(zip(self.names.names(), [self._record(i) for i in range(self.names.count)]))
+        self._reserve(self.names.count)
+        return [
+            (<object>self.names._name(i), self._record(i))
+            for i in range(self.names.count)
+            if self.records[i].n  # a comparison of names may have failed before it learned a value
+        ]
 
     def unknown(self, names):
         return self.names.unknown(names)
@@ -166,11 +162,11 @@ cdef class Scales:
             released(event)
 
     def after(self, x, long long events, cap, bint keep):
-        cdef Event *event = gathered(x)
         cdef ScaledFeatures made = ScaledFeatures.__new__(ScaledFeatures)
+        cdef Event *event = gathered(x)
         try:
             made._begin(event)
-            ignored = self._learn(event, events, cap, keep, made.values)
+            ignored = self._learn(event, events, cap, keep, made.first_value)
             made._keep(event.table)
             return made, ignored
         finally:
