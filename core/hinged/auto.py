@@ -13,7 +13,7 @@ from hinged.base import INTERCEPT, Contributions, LinearClassifier
 from hinged.binary import probabilities
 from hinged.events import Label, binary_target, checked_features, checked_weight
 from hinged.hedge import Hedge, default_pool
-from hinged.kernel import norm_of, of_log_odds
+from hinged.kernel import both_probabilities, norm_of
 from hinged.kernel.pure import taught
 from hinged.multiclass import (
     DEFAULT_CLASSES,
@@ -173,7 +173,7 @@ class Auto(LinearClassifier):
             return log_odds > 0.0, log_odds
         if len(classes) < 2:
             return (classes[0] if classes else None), 0.0
-        first, second = map(math.log, of_log_odds(log_odds))
+        first, second = map(math.log, both_probabilities(log_odds))
         return (classes[1], second) if second > first else (classes[0], first)
 
     def _shares(self, z: Numbers) -> Scores:
@@ -312,4 +312,4 @@ def _shares_of_two(log_odds: float, classes: list[Label]) -> Scores:
     """Return the logarithm of the probability of each class, given the log-odds of the second."""
     if len(classes) < 2:
         return dict.fromkeys(classes, 0.0)
-    return dict(zip(classes, map(math.log, of_log_odds(log_odds)), strict=True))
+    return dict(zip(classes, map(math.log, both_probabilities(log_odds)), strict=True))

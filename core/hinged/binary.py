@@ -17,7 +17,7 @@ from hinged.accounting import Accounting, Fields, Outcome, outcome_of
 from hinged.base import INTERCEPT, Contributions, LinearClassifier
 from hinged.errors import InvalidEvent, InvalidParameter
 from hinged.events import Label, binary_target, checked_features, checked_weight
-from hinged.kernel import BinaryCore, is_compiled, norm_of, of_log_odds
+from hinged.kernel import BinaryCore, both_probabilities, is_compiled, norm_of
 from hinged.kernel.pure import CORE, RULES, TOTALS
 from hinged.parameters import checked_cap, checked_flag, checked_real
 from hinged.start import InitialWeights, RandomWeights, StartedVector, started
@@ -495,7 +495,7 @@ def refuse_fraction(w: float) -> float:
 def probabilities(score: float) -> dict[Label, float]:
     """Return `{False: 1 - p, True: p}`, p = 1 / (1 + exp(-score)), without overflow.
 
-    Neither is 0 or 1 (see `hinged.kernel.pure.of_log_odds`).
+    Neither is 0 or 1 (see `hinged.kernel.pure.both_probabilities`).
 
     Examples
     --------
@@ -505,5 +505,5 @@ def probabilities(score: float) -> dict[Label, float]:
     {False: 2.2250738585072014e-308, True: 0.9999999999999999}
 
     """
-    false, true = of_log_odds(score)
+    false, true = both_probabilities(score)
     return {False: false, True: true}

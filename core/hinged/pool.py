@@ -20,6 +20,8 @@ Expert = TypeVar("Expert", bound=LinearClassifier)
 
 
 class _Read(NamedTuple, Generic[Expert]):
+    """A saved state that was checked, and not yet taken over."""
+
     scalars: dict[str, Any]
     account: Accounting
     temperatures: list[Temperature]
@@ -28,7 +30,20 @@ class _Read(NamedTuple, Generic[Expert]):
 
 
 class Pool(LinearClassifier, Generic[Expert]):
-    """A learner of several experts, which loses trust in those that are wrong."""
+    """A learner of several experts, which loses trust in those that are wrong.
+
+    `Hedge` and `MulticlassHedge` describe the parameters.
+
+    Attributes
+    ----------
+    experts : tuple
+        The learned experts, in the order of `models`.
+    trust : list of float
+        The share of each expert; they sum to 1.
+    temperatures : list of Temperature
+        The calibration of the scores of each expert, and last of those of the pool.
+
+    """
 
     learning_rate = PositiveNumber(mutable=True)
     _learning_rate: float

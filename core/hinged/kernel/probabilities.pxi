@@ -10,7 +10,7 @@ cdef enum:
 cdef double exact_sum(const double *values, Py_ssize_t count) noexcept:
     """Return the sum of finite numbers, rounded once, as `math.fsum` does; it must not overflow.
 
-    What is kept are parts that do not overlap, the smallest first (Shewchuk, 1997).
+    The sum is kept as parts that do not overlap, the smallest first (Shewchuk, 1997).
     """
     cdef double[MOST_PARTS] parts
     cdef double high, low, small, large
@@ -73,7 +73,7 @@ def softmax(dict scores, keys=None):
     return {y: inside(<double>odds[y] / total) for y in (odds if keys is None else keys)}
 
 
-def of_log_odds(double score):
+def both_probabilities(double score):
     """Return 1 - p and p, with p = 1 / (1 + exp(-score))."""
     cdef double odds = exp(-fabs(score))
     cdef double low = inside(odds / (1.0 + odds))

@@ -62,9 +62,9 @@ from hinged.kernel.pure.pools import (
 from hinged.kernel.pure.probabilities import (
     BELOW_1,
     LEAST_NORMAL,
+    both_probabilities,
     inside,
     log_probabilities,
-    of_log_odds,
     softmax,
 )
 from hinged.kernel.pure.reader import packed_features, read_events, sent_text
@@ -165,6 +165,7 @@ __all__ = [
     "all_finite",
     "averaged_scores",
     "best",
+    "both_probabilities",
     "class_at_once",
     "class_rule",
     "class_scores",
@@ -182,7 +183,6 @@ __all__ = [
     "mixed",
     "next_bet",
     "norm_of",
-    "of_log_odds",
     "outcome_of",
     "packed_features",
     "penalised",

@@ -7,7 +7,14 @@ import sys
 from collections.abc import Hashable, Iterable, Mapping
 from typing import TypeVar
 
-__all__ = ["BELOW_1", "LEAST_NORMAL", "inside", "log_probabilities", "of_log_odds", "softmax"]
+__all__ = [
+    "BELOW_1",
+    "LEAST_NORMAL",
+    "both_probabilities",
+    "inside",
+    "log_probabilities",
+    "softmax",
+]
 
 Label = TypeVar("Label", bound=Hashable)
 
@@ -48,7 +55,7 @@ def softmax(
     return {y: inside(odds[y] / total) for y in keys}
 
 
-def of_log_odds(score: float) -> tuple[float, float]:
+def both_probabilities(score: float) -> tuple[float, float]:
     """Return 1 - p and p, with p = 1 / (1 + exp(-score)), without overflow.
 
     Both come from -|score|, so that `p(s)` and `1 - p(-s)` are the same float; neither is 0 or 1
