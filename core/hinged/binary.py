@@ -17,7 +17,14 @@ from hinged.accounting import Accounting, Fields, Outcome, outcome_of
 from hinged.base import INTERCEPT, Contributions, LinearClassifier
 from hinged.errors import InvalidEvent, InvalidParameter
 from hinged.events import Label, binary_target, checked_features, checked_weight
-from hinged.kernel import BinaryCore, both_probabilities, is_compiled, norm_of
+from hinged.kernel import (
+    BinaryCore,
+    both_probabilities,
+    is_compiled,
+    learn_rows,
+    learn_run,
+    norm_of,
+)
 from hinged.kernel.pure import CORE, RULES, TOTALS
 from hinged.parameters import checked_cap, checked_flag, checked_real
 from hinged.start import InitialWeights, RandomWeights, StartedVector, started
@@ -234,7 +241,7 @@ class BinaryLinearClassifier(BinaryCore, LinearClassifier):
             return
         names, rows, labels = table
         done = 0
-        while (done := done + self._learn_rows(names, rows[done:], labels[done:])) < len(rows):
+        while (done := done + learn_rows(self, names, rows[done:], labels[done:])) < len(rows):
             x = dict(zip(names, rows[done].tolist(), strict=True))
             self._learn(x, bool(labels[done]), 1.0)
             done += 1
@@ -269,7 +276,7 @@ class BinaryLinearClassifier(BinaryCore, LinearClassifier):
         """
         if not self._rule:
             return []
-        run = self._learn_run(xs, ys, ws, at, end, names)
+        run = learn_run(self, xs, ys, ws, at, end, names)
         return [outcome_of(Outcome, fields) for fields in run]
 
     def _learn(self, x: Event, y: Hashable, w: float) -> Fields:

@@ -33,18 +33,19 @@ cdef extern from *:
     }
     """
     bint hk_is_float(PyObject *) noexcept
-    bint hk_is_text(PyObject *) noexcept
+    bint hk_is_text(PyObject *) noexcept nogil
     bint hk_is_plain(PyObject *) noexcept
     bint hk_same_type(PyObject *, PyObject *) noexcept
     Py_hash_t hk_text_hash(PyObject *) noexcept
     Py_hash_t hk_hash(PyObject *) except? -1
-    bint hk_same_text(PyObject *, PyObject *) noexcept
-    void HK_PREFETCH(const void *) noexcept
+    bint hk_same_text(PyObject *, PyObject *) noexcept nogil
+    void HK_PREFETCH(const void *) noexcept nogil
     void hk_prefetch_items(PyObject *) noexcept
 
 cdef extern from "Python.h":
     int PyObject_RichCompareBool(PyObject *, PyObject *, int) except -1
     int Py_EQ
+    unsigned long PyThread_get_thread_ident() noexcept nogil
 
 cdef double SAFE_BOUND = 1e300
 cdef double EPSILON = pure.EPSILON
@@ -87,10 +88,11 @@ shared[1].side = 1
 cdef uint64_t last_serial = 0
 
 
-cdef void *wider(void *block, Py_ssize_t size) except NULL:
-    block = PyMem_Realloc(block, size)
-    if block == NULL:
-        raise MemoryError
+cdef void *wider(void *block, Py_ssize_t size) except NULL nogil:
+    with gil:
+        block = PyMem_Realloc(block, size)
+        if block == NULL:
+            raise MemoryError
     return block
 
 
@@ -300,7 +302,7 @@ cdef void released(Event *event) noexcept:
     PyMem_Free(event)
 
 
-cdef double norm(const double *values, Py_ssize_t count) noexcept:
+cdef double norm(const double *values, Py_ssize_t count) noexcept nogil:
     cdef double total = 0.0, scale, back, scaled
     cdef Py_ssize_t i
     for i in range(count):

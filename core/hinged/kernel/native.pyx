@@ -25,6 +25,7 @@ from libc.string cimport memcmp, memcpy, memset
 from collections.abc import ItemsView, KeysView, Mapping, ValuesView
 from math import fsum
 from os import urandom
+from time import sleep
 
 from hinged.kernel import pure
 
@@ -38,6 +39,7 @@ include "storage.pxi"
 include "steps.pxi"
 include "penalties.pxi"
 include "rules.pxi"
+include "runs.pxi"
 include "squares.pxi"
 include "scales.pxi"
 include "probabilities.pxi"

@@ -19,7 +19,7 @@ cdef double handed(list found, Event *event, double total) except? -1.0:
 
 cdef double shrunk_results(
     Storage weights, Storage marks, Event *event, double log_shrink
-) except? -1.0:
+) except? -1.0 nogil:
     """Return `w . x`; the weights as they are now become the results."""
     cdef double total = 0.0, weight, mark, factor = 1.0, last = log_shrink
     cdef Py_ssize_t i
@@ -59,7 +59,7 @@ def add_shrunk(tuple vectors, x, list before, double shrink, double step, double
 
 cdef void move_shrunk(
     Storage weights, Storage marks, Event *event, double shrink, double step, double mark
-) noexcept:
+) noexcept nogil:
     cdef Py_ssize_t i
     cdef double weight
     for i in range(event.count):
@@ -90,11 +90,14 @@ cdef double pulled_results(
     double log_shrink,
     double pull,
     bint shrinks,
-) except? -1.0:
+) except? -1.0 nogil:
     """Return `w . x`; the weights as they are now become the results."""
     cdef double total = 0.0, weight, paid, due, factor = 1.0, last = 0.0
     cdef Py_ssize_t i
-    find_all(event, weights, pull_marks, shrink_marks if shrinks else None)
+    if shrinks:
+        find_all(event, weights, pull_marks, shrink_marks)
+    else:
+        find_all(event, weights, pull_marks)
     for i in range(event.count):
         weight = weights._value(i)
         if weight != 0.0:
@@ -111,7 +114,7 @@ cdef double pulled_results(
     return total
 
 
-cdef inline double pulled(double weight, double pull) noexcept:
+cdef inline double pulled(double weight, double pull) noexcept nogil:
     """Return a weight moved towards 0, never beyond."""
     return weight - pull if weight > pull else weight + pull if weight < -pull else 0.0
 
@@ -129,7 +132,7 @@ def add_pulled(Storage weights, x, list before, double shrink, double step, doub
 
 cdef void move_pulled(
     Storage weights, Event *event, double shrink, double step, double pull
-) noexcept:
+) noexcept nogil:
     cdef double weight
     cdef Py_ssize_t i
     for i in range(event.count):
@@ -151,7 +154,7 @@ def set_mark(Storage marks, x, double mark):
         released(event)
 
 
-cdef void marked(Storage marks, Event *event, double mark) noexcept:
+cdef void marked(Storage marks, Event *event, double mark) noexcept nogil:
     cdef Py_ssize_t i
     for i in range(event.count):
         marks.values[marks.slots[i]] = mark
@@ -179,7 +182,7 @@ cdef double adaptive_now(
     double rate,
     double l1,
     double l2,
-) except? -1.0:
+) except? -1.0 nogil:
     """Return `w . x`; the weights as they are now become the results."""
     cdef double total = 0.0, weight
     cdef Py_ssize_t i
@@ -195,7 +198,7 @@ cdef double adaptive_now(
 
 cdef double penalised(
     double weight, double square, double events, double rate, double l1, double l2
-) noexcept:
+) noexcept nogil:
     cdef double eta, shrink, factor, repeats, size
     if weight == 0.0 or square == 0.0:
         return weight
@@ -222,14 +225,14 @@ def add_penalised(
     try:
         take(event, before)
         penalised_results(vectors[1], event, rate, target, w, l1, l2)
-        return stored(vectors, event)
+        return stored(event, vectors[0], vectors[1])
     finally:
         released(event)
 
 
 cdef int penalised_results(
     Storage squares, Event *event, double rate, double target, double w, double l1, double l2
-) except -1:
+) except -1 nogil:
     """Make the results, weights before the step, those after it; their squares come next."""
     cdef double weight, square, gradient, eta, shrink
     cdef Py_ssize_t i

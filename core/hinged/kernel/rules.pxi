@@ -41,14 +41,14 @@ cdef class Accounting:
     def add_norm(self, double norm, double constant):
         self._add_norm(norm, constant)
 
-    cdef void _add_margin(self, double margin) noexcept:
+    cdef void _add_margin(self, double margin) noexcept nogil:
         cdef double total = self.hinge_loss + (1.0 - margin)
         self.hinge_loss = total if total < LARGEST else LARGEST
         if margin < 0.0:
             total = self.perceptron_loss - margin
             self.perceptron_loss = total if total < LARGEST else LARGEST
 
-    cdef void _add_norm(self, double norm, double constant) noexcept:
+    cdef void _add_norm(self, double norm, double constant) noexcept nogil:
         cdef double reach
         if norm + 1.0 > self.radius:
             reach = pair_norm(norm, constant)
@@ -69,6 +69,7 @@ cdef struct RuleState:
     double beta, start
     double[5] bet  # the intercept and its sums, of a rule with several
     Py_ssize_t record, last_update  # of the pocket
+    Py_ssize_t most_names
     Py_ssize_t events, mistakes, updates  # so far
 
 
@@ -109,8 +110,17 @@ cdef class BinaryCore:
     cdef public bint label_at_zero, _projects
     cdef public int _rule
     cdef public Storage _squares, _sums, _variance, _pocket, _shrink_marks, _pull_marks
+    cdef public Storage _scales, _sizes, _rewards
     cdef public double intercept_sum, intercept_squares, intercept_variance, pocket_intercept
     cdef public double log_shrink, pull, _l1, _l2, _C, _r, _phi
+
+    cdef list _vectors(self):
+        """Return its vectors."""
+        vectors = (
+            *(self._weights, self._squares, self._sums, self._variance, self._pocket),
+            *(self._shrink_marks, self._pull_marks, self._scales, self._sizes, self._rewards),
+        )
+        return [vector for vector in vectors if vector is not None]
 
     def __getstate__(self):
         return {**self.__dict__, **{name: getattr(self, name) for name in pure.CORE}}
@@ -157,9 +167,11 @@ cdef class BinaryCore:
 
     cdef inline bint _goes_at_once(self) except -1:
         """Return whether an ordinary event may take one call, also of a `Quadratic`."""
+        if self._weights is not None:
+            self._weights._wait()
         return self._is_known() or is_quadratic(self)
 
-    cdef inline bint _is_true(self, double score) noexcept:
+    cdef inline bint _is_true(self, double score) noexcept nogil:
         return score > 0.0 or (self.label_at_zero and score == 0.0)
 
     cdef double _served(self, Event *event) except? -1.0:
@@ -182,7 +194,7 @@ cdef class BinaryCore:
 
     cdef double _raw(
         self, Event *event, RuleState *state, Storage weights, Storage second, Storage third
-    ) except? -1.0:
+    ) except? -1.0 nogil:
         """Return the score of the weights that learn; penalised weights become the results."""
         cdef int rule = self._rule
         cdef double total
@@ -209,7 +221,7 @@ cdef class BinaryCore:
 
     cdef double _served_from_raw(
         self, double raw, Event *event, RuleState *state, Storage second
-    ) except? -1.0:
+    ) except? -1.0 nogil:
         """Return the score that predicts, from that of the weights that learn."""
         cdef double events = state.clock + state.events
         if self._rule == AVERAGED:
@@ -218,7 +230,7 @@ cdef class BinaryCore:
             return second._dot(event) + self.pocket_intercept
         return raw
 
-    cdef inline bint _is_pocketed(self, RuleState *state) noexcept:
+    cdef inline bint _is_pocketed(self, RuleState *state) noexcept nogil:
         return state.clock + state.events - state.last_update <= state.record
 
     def learn_one(self, x, y, w=1.0):
@@ -255,96 +267,13 @@ cdef class BinaryCore:
         finally:
             released(event)
 
-    def _learn_rows(self, list names, const double[:, :] rows, const uint8_t[::1] labels):
-        """Learn rows, the first of these, as long as they are ordinary; return how many."""
-        cdef Event *event
-        cdef Result result
-        cdef RuleState state
-        cdef double *own_values
-        cdef double *block = NULL
-        cdef const char *column
-        cdef Py_ssize_t step = rows.strides[0]
-        cdef Py_ssize_t row, i, k, end, count = len(names), total = rows.shape[0]
-        cdef Storage second = self._read_state(&state), third = self._third()
-        cdef bint in_place = rows.strides[1] == sizeof(double)
-        if not state.ordinary:
-            return 0
-        event = gathered(dict.fromkeys(names, 0.0))
-        own_values = event.values
-        try:
-            if event.count != count or count != rows.shape[1]:
-                return 0
-            if not in_place:
-                block = <double *>wider(NULL, BLOCK * count * sizeof(double))
-            for row in range(total):
-                if in_place:
-                    event.values = <double *>&rows[row, 0]
-                else:
-                    if row % BLOCK == 0:  # column by column, each as far as it is in the cache
-                        end = min(BLOCK, total - row)
-                        for i in range(count):
-                            column = <const char *>&rows[row, i]
-                            for k in range(0, BLOCK, 8):
-                                HK_PREFETCH(column + (2 * BLOCK + k) * step)
-                            for k in range(end):
-                                block[k * count + i] = (<const double *>(column + k * step))[0]
-                    event.values = block + (row % BLOCK) * count
-                event.has_norm = False
-                if not self._learned(
-                    event, 1.0 if labels[row] else -1.0, 1.0, &result, &state, second, third
-                ):
-                    return row
-            return total
-        finally:
-            event.values = own_values
-            PyMem_Free(block)
-            forget(event)
-            released(event)
-            self._write_state(&state)
-
-    def _learn_run(
-        self, list xs, list ys, list ws, Py_ssize_t at, Py_ssize_t end, Py_ssize_t names
-    ):
-        """Learn events that were read, from `at` on as long as they are ordinary; return outcomes."""
-        cdef Event *event
-        cdef Result result
-        cdef RuleState state
-        cdef list found = []
-        cdef Storage second = self._read_state(&state), third = self._third()
-        if not state.ordinary:
-            return found
-        try:
-            for at in range(at, min(end, len(xs), len(ys), len(ws))):
-                x, y, w = xs[at], ys[at], ws[at]
-                if not (
-                    type(x) is ReadFeatures and (y is True or y is False) and type(w) is float
-                ):
-                    break
-                names -= (<ReadFeatures>x).count
-                if names < 0:
-                    break
-                event = gathered_before(x)
-                try:
-                    if not self._learned(
-                        event, 1.0 if y is True else -1.0, w, &result, &state, second, third
-                    ):
-                        break
-                finally:
-                    released(event)
-                found.append(
-                    (result.positive, result.score, result.mistake, result.updated, result.loss)
-                )
-        finally:
-            self._write_state(&state)
-        return found
-
     cdef bint _learn_event(self, Event *event, double target, double w, Result *result) except -1:
         """Learn an event; return whether it was ordinary, else nothing has changed."""
         cdef RuleState state
-        cdef Storage second = self._read_state(&state)
+        cdef Storage weights = self._weights, second = self._read_state(&state)
         if not (
             state.ordinary
-            and self._learned(event, target, w, result, &state, second, self._third())
+            and self._learned(event, target, w, result, &state, weights, second, self._third())
         ):
             return False
         self._write_state(&state)
@@ -359,6 +288,7 @@ cdef class BinaryCore:
         if not state.ordinary:
             return None
         state.clock = self.clock
+        state.most_names = MOST_STORED if self.max_features is None else self.max_features
         if rule == PERCEPTRON or CONSTANT <= rule < BETTING:
             rate = self._learning_rate
             state.ordinary = type(rate) is float
@@ -457,14 +387,14 @@ cdef class BinaryCore:
         double w,
         Result *result,
         RuleState *state,
+        Storage weights,
         Storage second,
         Storage third,
-    ) except -1:
+    ) except -1 nogil:
         """Learn an event; return whether it was ordinary, else nothing has changed.
 
         What changes but for the vectors, the intercept and the losses is left in `state`.
         """
-        cdef Storage weights = self._weights
         cdef int rule = self._rule
         cdef double step = 0.0, beta = 0.0, forgetting = 0.0, rate, slope
         cdef double spread, constant = self._constant, own = 0.0, size, bound = 0.0, score, margin
@@ -473,7 +403,7 @@ cdef class BinaryCore:
         cdef bint by_step = not (ADAGRAD <= rule <= LOGISTIC_ADAGRAD or rule == ADAGRAD_PENALISED)
         if not 0.0 < w < INFINITY:
             return False
-        if self.max_features is not None and weights.count + event.count > self.max_features:
+        if weights.count + event.count > state.most_names:
             return False
         score = self._raw(event, state, weights, second, third)
         size = norm_once(event)
@@ -491,7 +421,7 @@ cdef class BinaryCore:
                 event, target, w, margin, result, state, weights, second, third
             )
         if rule >= PROXIMAL:
-            return self._learned_by_sums(event, target, w, margin, result, state)
+            return self._learned_by_sums(event, target, w, margin, result, state, weights)
 
         if rule == PERCEPTRON:
             if margin <= state.margin and (result.mistake or state.on_tie):
@@ -626,12 +556,13 @@ cdef class BinaryCore:
         double margin,
         Result *result,
         RuleState *state,
-    ) except -1:
+        Storage weights,
+    ) except -1 nogil:
         """Learn an event by a rule that keeps several sums of each weight."""
         cdef double slope = target * w * residual(margin), constant = self._constant
         cdef double[5] bet = state.bet
         cdef Proximal own, all_
-        cdef tuple vectors
+        cdef bint fits
         cdef Py_ssize_t i
         result.updated = slope != 0.0
         if result.updated:
@@ -639,26 +570,37 @@ cdef class BinaryCore:
             if self._rule == PROXIMAL:
                 own = Proximal(state.rate, state.beta, 0.0, 0.0)
                 all_ = Proximal(state.rate, state.beta, state.l1, state.l2)
-                vectors = (self._weights, self._sums, self._squares)
                 proximal_step(-slope * constant, state.start, &own, &bet[0], &bet[1], &bet[2])
-                proximal_results(vectors, event, -slope, &all_)
+                proximal_results(weights, self._sums, self._squares, event, -slope, &all_)
             else:
-                vectors = (
-                    self._weights, self._sums, self._scales, self._sizes, self._rewards
-                )
                 next_bet(slope * constant, w * constant, state.start, bet)
-                betting_results(vectors, event, slope, w)
+                betting_results(
+                    weights,
+                    self._sums,
+                    self._scales,
+                    self._sizes,
+                    self._rewards,
+                    event,
+                    slope,
+                    w,
+                )
             for i in range(5 if self._rule == BETTING else 3):
                 if not isfinite(bet[i]):
                     return False
-            if not stored(vectors, event):
+            if self._rule == PROXIMAL:
+                fits = stored(event, weights, self._sums, self._squares)
+            else:
+                fits = stored(
+                    event, weights, self._sums, self._scales, self._sizes, self._rewards
+                )
+            if not fits:
                 return False
             self.intercept, state.bet = bet[0], bet
             state.updates += 1
         self._count(result, state, margin, event.norm)
         return True
 
-    cdef int _count(self, Result *result, RuleState *state, double margin, double size) except -1:
+    cdef int _count(self, Result *result, RuleState *state, double margin, double size) except -1 nogil:
         """Count an event that is about to be learned."""
         state.events += 1
         state.mistakes += result.mistake
@@ -678,7 +620,7 @@ cdef class BinaryCore:
         Storage weights,
         Storage marks,
         Storage pull_marks,
-    ) except -1:
+    ) except -1 nogil:
         """Learn an event by equal steps with penalties; the results are the weights before it."""
         cdef int rule = self._rule
         cdef double clock = state.clock + state.events + 1.0, l2 = state.l2, pull, eta, lost
@@ -724,12 +666,12 @@ cdef class BinaryCore:
             bound = weights.bound + fabs(step) * event.norm
             if not (bound < SAFE_BOUND and isfinite(intercept + squares) and ball < INFINITY):
                 return False
-            open_all(
-                event,
-                weights,
-                marks if rule < CONSTANT_PULLED else pull_marks,
-                marks if rule >= CONSTANT_PULLED and l2 > 0.0 else None,
-            )
+            if rule < CONSTANT_PULLED:
+                open_all(event, weights, marks)
+            elif l2 > 0.0:
+                open_all(event, weights, pull_marks, marks)
+            else:
+                open_all(event, weights, pull_marks)
         result.updated = hit
         self._count(result, state, margin, event.norm)
         state.log_shrink, state.pull = log_shrink, pulls
@@ -752,18 +694,16 @@ cdef class BinaryCore:
         return True
 
 
-cdef inline double saturated(double value) noexcept:
+cdef inline double saturated(double value) noexcept nogil:
     return -LARGEST if value < -LARGEST else LARGEST if value > LARGEST else value
 
 
 cdef double LARGEST = pure.LARGEST
 cdef object Outcome = pure.Outcome, outcome_of = pure.outcome_of
 cdef double MOST_EXACT = 2.0 ** 52
-cdef enum:
-    BLOCK = 16  # rows
 
 
-cdef double residual(double margin) noexcept:
+cdef double residual(double margin) noexcept nogil:
     cdef double odds
     if margin < 0.0:
         return 1.0 / (1.0 + exp(margin))
@@ -771,7 +711,7 @@ cdef double residual(double margin) noexcept:
     return odds / (1.0 + odds)
 
 
-cdef double aggressive_step(int rule, double cap, double loss, double norm2) noexcept:
+cdef double aggressive_step(int rule, double cap, double loss, double norm2) noexcept nogil:
     cdef double divisor, tau
     if norm2 == INFINITY:
         return 0.0
@@ -786,7 +726,7 @@ cdef double aggressive_step(int rule, double cap, double loss, double norm2) noe
     return tau if tau < INFINITY else 0.0
 
 
-cdef double soft_step(double margin, double v, double phi, double cap, double *beta) noexcept:
+cdef double soft_step(double margin, double v, double phi, double cap, double *beta) noexcept nogil:
     cdef double square, h, alpha, spread, total
     beta[0] = 0.0
     if v == 0.0 or margin >= phi * sqrt(v):

@@ -131,7 +131,12 @@ cdef Event *gathered_squares(Event *event, x) except NULL:
     global squared, squares
     cdef Event *made = &shared[1]
     cdef Py_ssize_t i, count = event.count
-    if squared == event.serial and squares == made.serial and made.count == 2 * count:
+    if (
+        squared == event.serial
+        and squares == made.serial
+        and made.count == 2 * count
+        and not made.busy
+    ):
         made.has_norm = False
         for i in range(count):  # every name has a square: in order, behind all of them
             if event.values[i] == 0.0 or event.values[i] == 1.0:

@@ -17,14 +17,14 @@ def floats(x):
     return {name: float(value) for name, value in x.items()}
 
 
-cdef inline double norm_once(Event *event) noexcept:
+cdef inline double norm_once(Event *event) noexcept nogil:
     if not event.has_norm:
         event.norm = norm(event.values, event.count)
         event.has_norm = True
     return event.norm
 
 
-cdef inline double pair_norm(double a, double b) noexcept:
+cdef inline double pair_norm(double a, double b) noexcept nogil:
     cdef double[2] pair
     cdef double total = a * a + b * b
     if LEAST <= total < INFINITY:
@@ -47,7 +47,7 @@ def uncertainty(Storage variance, x):
         released(event)
 
 
-cdef double spread_of(Storage variance, Event *event) except? -1.0:
+cdef double spread_of(Storage variance, Event *event) except? -1.0 nogil:
     cdef double total = 0.0, before
     cdef Py_ssize_t i
     variance._find(event)
@@ -74,7 +74,7 @@ def add_by_confidence(
 
 cdef int move_by_confidence(
     Storage weights, Storage variance, Event *event, double step, double beta, double forgetting
-) except -1:
+) except -1 nogil:
     cdef double before, product, left
     cdef Py_ssize_t i
     for i in range(MOST_TRIES):
@@ -84,7 +84,7 @@ cdef int move_by_confidence(
         if variance._has(event):
             break
     else:
-        raise RuntimeError("the comparison of names goes on looking them up")
+        stop_looking_up()
     for i in range(event.count):
         before = variance.values[variance.slots[i]] if variance.slots[i] >= 0 else 1.0
         product = before * event.values[i]
@@ -101,7 +101,7 @@ cdef int move_by_confidence(
     return 0
 
 
-cdef bint results_finite(Event *event, Py_ssize_t parts) noexcept:
+cdef bint results_finite(Event *event, Py_ssize_t parts) noexcept nogil:
     cdef Py_ssize_t i, part
     for part in range(parts):
         for i in range(event.count):
@@ -110,16 +110,24 @@ cdef bint results_finite(Event *event, Py_ssize_t parts) noexcept:
     return True
 
 
-cdef bint stored(tuple vectors, Event *event) except -1:
-    """Store the results if all are finite."""
-    cdef Py_ssize_t part
-    cdef Storage vector
-    if not results_finite(event, len(vectors)):
+cdef bint stored(
+    Event *event, Storage a, Storage b, Storage c=None, Storage d=None, Storage e=None
+) except -1 nogil:
+    """Store the results, a part in each vector, if all are finite."""
+    if not results_finite(event, 2 + (c is not None) + (d is not None) + (e is not None)):
         return False
-    for part in range(len(vectors)):
-        vector = vectors[part]
-        join(vectors[0], vector)
-        vector._set(event, part)
+    a._set(event, 0)
+    join(a, b)
+    b._set(event, 1)
+    if c is not None:
+        join(a, c)
+        c._set(event, 2)
+    if d is not None:
+        join(a, d)
+        d._set(event, 3)
+    if e is not None:
+        join(a, e)
+        e._set(event, 4)
     return True
 
 
@@ -131,14 +139,14 @@ def add_adaptively(Storage weights, Storage squares, x, double rate, double targ
     event = gathered(x)
     try:
         adaptive_results(weights, squares, event, rate, target, w)
-        return stored((weights, squares), event)
+        return stored(event, weights, squares)
     finally:
         released(event)
 
 
 cdef int adaptive_results(
     Storage weights, Storage squares, Event *event, double rate, double target, double w
-) except -1:
+) except -1 nogil:
     cdef double gradient, square, weight
     cdef Py_ssize_t i
     find_all(event, weights, squares)
@@ -161,14 +169,14 @@ def add_logistic(Storage weights, Storage squares, x, double slope, double rate,
     event = gathered(x)
     try:
         logistic_results(weights, squares, event, slope, rate, -1.0 if decay is None else decay)
-        return stored((weights, squares), event)
+        return stored(event, weights, squares)
     finally:
         released(event)
 
 
 cdef inline void logistic_step(
     double rate, double decay, double gradient, double *weight, double *square
-) noexcept:
+) noexcept nogil:
     """Change a weight and its squares by one gradient; a `decay` below 0 is AdaGrad."""
     if gradient == 0.0:
         return
@@ -181,7 +189,7 @@ cdef inline void logistic_step(
 
 cdef int logistic_results(
     Storage weights, Storage squares, Event *event, double slope, double rate, double decay
-) except -1:
+) except -1 nogil:
     cdef double *new = event.results
     cdef Py_ssize_t i, room = event.room
     find_all(event, weights, squares)
@@ -195,13 +203,15 @@ def add_proximally(tuple vectors, x, double slope, start_of, tuple parameters):
     """Take a step of `FTRLProximal` on every weight, or none if a number would not be finite."""
     cdef Event *event
     cdef Proximal proximal
+    cdef Storage weights, sums, squares
     if start_of is not None:
         return pure.add_proximally(vectors, floats(x), slope, start_of, parameters)
     proximal.rate, proximal.beta, proximal.l1, proximal.l2 = parameters
+    weights, sums, squares = vectors
     event = gathered(x)
     try:
-        proximal_results(vectors, event, slope, &proximal)
-        return stored(vectors, event)
+        proximal_results(weights, sums, squares, event, slope, &proximal)
+        return stored(event, weights, sums, squares)
     finally:
         released(event)
 
@@ -211,9 +221,13 @@ cdef struct Proximal:
 
 
 cdef int proximal_results(
-    tuple vectors, Event *event, double slope, const Proximal *proximal
-) except -1:
-    cdef Storage weights = vectors[0], sums = vectors[1], squares = vectors[2]
+    Storage weights,
+    Storage sums,
+    Storage squares,
+    Event *event,
+    double slope,
+    const Proximal *proximal,
+) except -1 nogil:
     cdef double *new = event.results
     cdef Py_ssize_t i, room = event.room
     find_all(event, weights, sums, squares)
@@ -234,7 +248,7 @@ cdef inline void proximal_step(
     double *weight,
     double *total,
     double *square,
-) noexcept:
+) noexcept nogil:
     cdef double root, grown, divisor, moved = 0.0
     if gradient == 0.0:
         return
@@ -254,19 +268,28 @@ cdef inline void proximal_step(
 def add_by_betting(tuple vectors, x, double slope, double w, start_of):
     """Bet on every weight of `x`, or on none if a number would not be finite."""
     cdef Event *event
+    cdef Storage weights, sums, scales, sizes, rewards
     if start_of is not None:
         return pure.add_by_betting(vectors, floats(x), slope, w, start_of)
+    weights, sums, scales, sizes, rewards = vectors
     event = gathered(x)
     try:
-        betting_results(vectors, event, slope, w)
-        return stored(vectors, event)
+        betting_results(weights, sums, scales, sizes, rewards, event, slope, w)
+        return stored(event, weights, sums, scales, sizes, rewards)
     finally:
         released(event)
 
 
-cdef int betting_results(tuple vectors, Event *event, double slope, double w) except -1:
-    cdef Storage weights = vectors[0], sums = vectors[1], scales = vectors[2]
-    cdef Storage sizes = vectors[3], rewards = vectors[4]
+cdef int betting_results(
+    Storage weights,
+    Storage sums,
+    Storage scales,
+    Storage sizes,
+    Storage rewards,
+    Event *event,
+    double slope,
+    double w,
+) except -1 nogil:
     cdef double[5] bet
     cdef Py_ssize_t i, part
     for i in range(MOST_TRIES):
@@ -275,7 +298,7 @@ cdef int betting_results(tuple vectors, Event *event, double slope, double w) ex
         if sums._has(event) and scales._has(event):
             break
     else:
-        raise RuntimeError("the comparison of names goes on looking them up")
+        stop_looking_up()
     for i in range(event.count):
         bet = [
             weights._value(i), sums._value(i), scales._value(i), sizes._value(i), rewards._value(i)
@@ -286,7 +309,7 @@ cdef int betting_results(tuple vectors, Event *event, double slope, double w) ex
     return 0
 
 
-cdef inline void next_bet(double coin, double most, double start, double *bet) noexcept:
+cdef inline void next_bet(double coin, double most, double start, double *bet) noexcept nogil:
     """Move a weight and its sums: of outcomes, the scale, the size and the reward."""
     cdef double reward
     if coin == 0.0:
@@ -375,10 +398,10 @@ cdef bint both_by_confidence(
         if weights._has(event) and variance._has(event):
             break
     else:
-        raise RuntimeError("the comparison of names goes on looking them up")
+        stop_looking_up()
     confidence_results(event, weights, variance, step, beta, 0)
     confidence_results(event, other, other_variance, other_step, beta, 2)
-    return stored((weights, variance, other, other_variance), event)
+    return stored(event, weights, variance, other, other_variance)
 
 
 cdef void confidence_results(

@@ -2,7 +2,7 @@
 #
 # The file is long: all that touches a number of a vector stands here.
 
-cdef void join(Storage first, Storage other) noexcept:
+cdef inline void join(Storage first, Storage other) noexcept nogil:
     """Let a vector without numbers share the table of another, which it grows along with."""
     if other.count == 0 and other.table != first.table and first.table != NULL:
         leave(other.table)
@@ -11,7 +11,7 @@ cdef void join(Storage first, Storage other) noexcept:
         other.seen = 0
 
 
-cdef int share(Event *event, Storage vector) except -1:
+cdef int share(Event *event, Storage vector) except -1 nogil:
     """Let a vector that an event is looked up in share the table of the first such one.
 
     It keeps its own if either would make the other much larger.
@@ -31,11 +31,17 @@ cdef int share(Event *event, Storage vector) except -1:
         and table.count <= 4 * vector.count + 256
         and vector.count <= 4 * table.count + 256
     ):
-        vector._move_to(table)
+        with gil:
+            vector._move_to(table)
     return 0
 
 
-cdef int find_all(Event *event, Storage a, Storage b, Storage c=None) except -1:
+cdef int stop_looking_up() except -1 nogil:
+    with gil:
+        raise RuntimeError("the comparison of names goes on looking them up")
+
+
+cdef int find_all(Event *event, Storage a, Storage b, Storage c=None) except -1 nogil:
     """Find an event's names in vectors; their comparisons may come back to any of these."""
     cdef int left
     for left in range(MOST_TRIES):
@@ -47,10 +53,10 @@ cdef int find_all(Event *event, Storage a, Storage b, Storage c=None) except -1:
             c._find(event)
         if a._has(event) and b._has(event) and (c is None or c._has(event)):
             return 0
-    raise RuntimeError("the comparison of names goes on looking them up")
+    return stop_looking_up()
 
 
-cdef int open_all(Event *event, Storage a, Storage b, Storage c=None) except -1:
+cdef int open_all(Event *event, Storage a, Storage b, Storage c=None) except -1 nogil:
     """Make an entry for each of an event's names in vectors; touch all."""
     cdef int left
     for left in range(MOST_TRIES):
@@ -62,7 +68,7 @@ cdef int open_all(Event *event, Storage a, Storage b, Storage c=None) except -1:
             c._open(event)
         if a._has(event) and b._has(event) and (c is None or c._has(event)):
             return 0
-    raise RuntimeError("the comparison of names goes on looking them up")
+    return stop_looking_up()
 
 
 cdef class Storage:
@@ -82,6 +88,7 @@ cdef class Storage:
     cdef Py_ssize_t count, room, dirty_count
     cdef set others  # changed names that are not stored; None while there are none
     cdef bint tracked
+    cdef unsigned long thread  # that of the run that has it: see `Claim`; 0 if there is none
     cdef public double bound
     cdef public bint plain
 
@@ -89,6 +96,7 @@ cdef class Storage:
         self.plain = True
 
     def __init__(self, values=None):
+        self._wait()
         self._drop()
         self.bound = 0.0
         if values:
@@ -113,6 +121,18 @@ cdef class Storage:
         PyMem_Free(self.entries)
         PyMem_Free(self.places)
         self.entries, self.places, self.places_room = NULL, NULL, 0
+
+    cdef inline bint _is_claimed(self) noexcept nogil:
+        """Return whether the run of another thread has it."""
+        return self.thread and self.thread != PyThread_get_thread_ident()
+
+    cdef inline int _wait(self) except -1 nogil:
+        """Wait for the end of a run in another thread."""
+        if self._is_claimed():
+            with gil:
+                while self._is_claimed():
+                    sleep(WAIT_S)
+        return 0
 
     cdef int _load(self, dict values) except -1:
         cdef PyObject *name
@@ -161,7 +181,7 @@ cdef class Storage:
         """Return the number of a name, -1 if it is not stored."""
         return self._number(self._looked_up(name, hash))
 
-    cdef inline int32_t _number(self, int32_t entry) noexcept:
+    cdef inline int32_t _number(self, int32_t entry) noexcept nogil:
         """Return the number of the name of an entry, -1 if it is not stored."""
         if self.places == NULL:
             return entry if entry < self.count else -1
@@ -175,6 +195,7 @@ cdef class Storage:
         cdef Table *table
         cdef int32_t entry
         cdef int left
+        self._wait()
         for left in range(MOST_TRIES):
             table = self.table
             if table == NULL:
@@ -186,7 +207,7 @@ cdef class Storage:
                 leave(table)
             if table == self.table:
                 return entry
-        raise RuntimeError("the comparison of names goes on looking them up")
+        return stop_looking_up()
 
     cdef int32_t _opened(self, PyObject *name, Py_hash_t hash) except -2:
         """Return the number of a name, which is made if there is none: of value 0."""
@@ -287,6 +308,16 @@ cdef class Storage:
         leave(before)
         return 0
 
+    cdef int _leave_others_of(self, list vectors) except -1:
+        """Share a table with no other vectors than these."""
+        cdef Storage vector
+        cdef Py_ssize_t users = 0
+        for vector in vectors:
+            users += vector.table == self.table
+        if self.table != NULL and self.table.users > users:
+            self._leave_others()
+        return 0
+
     cdef int _leave_others(self) except -1:
         """Begin a table of the own names only."""
         cdef Table *before = self.table
@@ -306,12 +337,12 @@ cdef class Storage:
         leave(before)
         return 0
 
-    cdef inline void _touch(self, int32_t slot) noexcept:
+    cdef inline void _touch(self, int32_t slot) noexcept nogil:
         if self.tracked and not self.dirty[slot]:
             self.dirty[slot] = 1
             self.dirty_count += 1
 
-    cdef inline bint _has(self, Event *event) noexcept:
+    cdef inline bint _has(self, Event *event) noexcept nogil:
         """Return whether `slots` are those of an event."""
         cdef Found *found
         if self.seen != event.serial or self.seen_count != self.count:
@@ -321,12 +352,13 @@ cdef class Storage:
         found = &self.table.found[event.side]
         return found.serial == event.serial and found.slots == self.slots
 
-    cdef int _find(self, Event *event) except -1:
+    cdef int _find(self, Event *event) except -1 nogil:
         """Find the number of each name of an event: `slots` has them until the next event."""
         cdef Table *table
         cdef int left
         if self._has(event):
             return 0
+        self._wait()
         for left in range(MOST_TRIES):  # a comparison of names may come back to this vector
             if self.table != event.table:
                 share(event, self)
@@ -340,9 +372,9 @@ cdef class Storage:
                     return self._take(event, &table.found[event.side])
             finally:
                 leave(table)
-        raise RuntimeError("the comparison of names goes on looking them up")
+        return stop_looking_up()
 
-    cdef int _take(self, Event *event, Found *found) except -1:
+    cdef int _take(self, Event *event, Found *found) except -1 nogil:
         """Take the numbers of an event's names from their entries, NULL if there are none."""
         cdef Py_ssize_t i = 0, count = event.count
         cdef int32_t slot
@@ -390,13 +422,21 @@ cdef class Storage:
         finally:
             Py_XDECREF(entry.name)
 
-    cdef int _open(self, Event *event) except -1:
+    cdef int _open(self, Event *event) except -1 nogil:
         """Make a number for each name of an event that has none; touch all."""
+        cdef Py_ssize_t i
+        self._find(event)
+        if not self.all_found:
+            with gil:
+                self._open_missing(event)
+        if self.tracked:
+            for i in range(event.count):
+                self._touch(self.slots[i])
+        return 0
+
+    cdef int _open_missing(self, Event *event) except -1:
         cdef Py_ssize_t i = 0
         cdef int32_t slot
-        self._find(event)
-        if self.all_found and not self.tracked:
-            return 0
         while i < event.count:
             if self.slots[i] < 0:
                 slot = self._opened_of(event, i)
@@ -405,17 +445,16 @@ cdef class Storage:
                     i = 0
                     continue
                 self.slots[i] = slot
-            self._touch(self.slots[i])
             i += 1
         self.seen_count = self.count
         self.all_found = True
         return 0
 
-    cdef inline double _value(self, Py_ssize_t i) noexcept:
+    cdef inline double _value(self, Py_ssize_t i) noexcept nogil:
         """Return the number of the event's name i, 0 if it is not stored."""
         return self.values[self.slots[i]] if self.slots[i] >= 0 else 0.0
 
-    cdef int _set(self, Event *event, Py_ssize_t part) except -1:
+    cdef int _set(self, Event *event, Py_ssize_t part) except -1 nogil:
         """Set the numbers of an event's names to a part of the results."""
         cdef Py_ssize_t i
         self._open(event)
@@ -454,10 +493,12 @@ cdef class Storage:
 
     def names(self):
         cdef Py_ssize_t i
+        self._wait()
         return [<object>self._name(i) for i in range(self.count)]
 
     def numbers(self):
         cdef Py_ssize_t i
+        self._wait()
         return [self.values[i] for i in range(self.count)]
 
     def parts(self):
@@ -497,7 +538,7 @@ cdef class Storage:
         finally:
             released(event)
 
-    cdef double _dot(self, Event *event) except? -1.0:
+    cdef double _dot(self, Event *event) except? -1.0 nogil:
         cdef double total = 0.0
         cdef Py_ssize_t i
         self._find(event)
@@ -505,7 +546,7 @@ cdef class Storage:
             total += self._value(i) * event.values[i]
         return total
 
-    cdef double _dot_and_norm(self, Event *event) except? -1.0:
+    cdef double _dot_and_norm(self, Event *event) except? -1.0 nogil:
         """Return the dot product, with the event's norm for a by-product."""
         cdef double total = 0.0, squares = 0.0
         cdef Py_ssize_t i
@@ -579,7 +620,7 @@ cdef class Storage:
         self._add_found(event, step)
         return 0
 
-    cdef void _add_found(self, Event *event, double step) noexcept:
+    cdef void _add_found(self, Event *event, double step) noexcept nogil:
         cdef Py_ssize_t i
         for i in range(event.count):
             self.values[self.slots[i]] = self.values[self.slots[i]] + step * event.values[i]
@@ -595,6 +636,8 @@ cdef class Storage:
     def replace(self, Storage other):
         cdef int32_t slot
         cdef set changed = set()
+        self._wait()
+        other._wait()
         if self.tracked:
             changed = self._changed()
             changed.update([name for name in self.names() if name not in other])
@@ -616,6 +659,7 @@ cdef class Storage:
 
     def clear(self):
         cdef set changed = set()
+        self._wait()
         if self.tracked:
             changed = self._changed() | set(self.names())
         self._drop()
@@ -624,6 +668,7 @@ cdef class Storage:
             self._set_changed(changed)
 
     def track(self):
+        self._wait()
         if not self.tracked:
             self._flags(self.room)
             memset(self.dirty, 0, self.room)

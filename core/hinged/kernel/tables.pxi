@@ -3,6 +3,9 @@
 # Vectors that are asked about the same events share one table: those of a rule, of all classes, and
 # of all experts. So a name is looked up once for all of them.
 
+cdef enum:
+    MOST_STORED = 0xFFFFFFF  # names
+
 cdef struct Entry:
     PyObject *name  # owned
     Py_hash_t hash
@@ -26,7 +29,7 @@ cdef struct Table:
     bint by_hint  # whether a quarter of the hints were right for the event before
 
 
-cdef inline Py_ssize_t place(Py_hash_t hash, Py_ssize_t mask) noexcept:
+cdef inline Py_ssize_t place(Py_hash_t hash, Py_ssize_t mask) noexcept nogil:
     """Return where to look first: hashes of whole and binary numbers differ in few bits."""
     cdef uint64_t mixed = (<uint64_t>hash ^ (<uint64_t>hash >> 32)) * <uint64_t>0x9E3779B97F4A7C15
     return <Py_ssize_t>((mixed ^ (mixed >> 32)) & <uint64_t>mask)
@@ -43,14 +46,18 @@ cdef Table *new_table() except NULL:
     return table
 
 
-cdef void leave(Table *table) noexcept:
+cdef inline void leave(Table *table) noexcept nogil:
     """Let go of a table; the last user frees it."""
-    cdef Py_ssize_t i
     if table == NULL:
         return
     table.users -= 1
-    if table.users:
-        return
+    if not table.users:
+        with gil:
+            free_table(table)
+
+
+cdef void free_table(Table *table) noexcept:
+    cdef Py_ssize_t i
     for i in range(table.count):
         Py_XDECREF(table.entries[i].name)
     PyMem_Free(table.entries)
@@ -93,7 +100,7 @@ cdef int reserve(Table *table, Py_ssize_t count) except -1:
     cdef void *block
     if count <= room:
         return 0
-    if count > 0xFFFFFFF:
+    if count > MOST_STORED:
         raise MemoryError("too many names")
     room = max(count, room + room // 2, 8)
     table.entries = <Entry *>wider(table.entries, room * sizeof(Entry))
@@ -124,9 +131,9 @@ cdef int add_entry(Table *table, PyObject *name, Py_hash_t hash) except -1:
     return 0
 
 
-cdef int32_t entry_of(Table *table, PyObject *name, Py_hash_t hash) except -2:
+cdef int32_t entry_of(Table *table, PyObject *name, Py_hash_t hash) except -2 nogil:
     """Return the number of a name's entry, -1 if it is not there; the caller holds the table."""
-    cdef Py_ssize_t at, count
+    cdef Py_ssize_t at
     cdef int32_t slot
     cdef PyObject *stored
     cdef bint same
@@ -145,20 +152,28 @@ cdef int32_t entry_of(Table *table, PyObject *name, Py_hash_t hash) except -2:
                 if hk_same_text(stored, name):
                     return slot
             else:
-                count = table.count
-                Py_XINCREF(stored)
-                try:
-                    same = PyObject_RichCompareBool(stored, name, Py_EQ)
-                finally:
-                    Py_XDECREF(stored)
-                if count != table.count:
-                    raise RuntimeError("the vector changed while a name was looked up")
+                with gil:
+                    same = is_equal(table, stored, name)
                 if same:
                     return slot
         at = (at + 1) & table.mask
 
 
-cdef inline bint is_at(const Entry *entry, PyObject *name, Py_hash_t hash) noexcept:
+cdef bint is_equal(Table *table, PyObject *stored, PyObject *name) except -1:
+    """Return whether a name of the table equals another one, as Python compares them."""
+    cdef Py_ssize_t count = table.count
+    cdef bint same
+    Py_XINCREF(stored)
+    try:
+        same = PyObject_RichCompareBool(stored, name, Py_EQ)
+    finally:
+        Py_XDECREF(stored)
+    if count != table.count:
+        raise RuntimeError("the vector changed while a name was looked up")
+    return same
+
+
+cdef inline bint is_at(const Entry *entry, PyObject *name, Py_hash_t hash) noexcept nogil:
     """Return whether the text `name` is that of an entry."""
     return entry.name == name or (
         entry.hash == hash
@@ -168,7 +183,7 @@ cdef inline bint is_at(const Entry *entry, PyObject *name, Py_hash_t hash) noexc
     )
 
 
-cdef void guess(const Table *table, Event *event) noexcept:
+cdef void guess(const Table *table, Event *event) noexcept nogil:
     """Make `places` the entries that the names are likely to have, -1 if none; fetch these.
 
     Of a large table they are in no cache: what is on its way for one name is not waited
@@ -205,7 +220,7 @@ cdef void guess(const Table *table, Event *event) noexcept:
                 HK_PREFETCH(&entries[slot])
 
 
-cdef bint hint(Event *event) noexcept:
+cdef bint hint(Event *event) noexcept nogil:
     """Note the entries of an event's names; return whether a quarter of them were known."""
     cdef const int32_t *places = event.places
     cdef const int32_t *numbers = event.numbers
@@ -220,13 +235,14 @@ cdef bint hint(Event *event) noexcept:
     return 4 * right >= event.count
 
 
-cdef int32_t entry_of_square(Table *table, Event *event, Py_ssize_t i) except -2:
+cdef int32_t entry_of_square(Table *table, Event *event, Py_ssize_t i) except -2 nogil:
     """Return the number of the entry of a square's name, known by that of its root if it was found."""
     cdef int32_t root = event.places[event.roots[i - (event.count - event.squares)]], slot
     cdef Py_ssize_t room
     if 0 <= root < table.squares_room and table.squares[root]:
         return table.squares[root] - 1
-    name_square(event, i)
+    with gil:
+        name_square(event, i)
     slot = entry_of(table, event.names[i], event.hashes[i])
     if root >= 0 and slot >= 0:
         if root >= table.squares_room:
@@ -240,7 +256,7 @@ cdef int32_t entry_of_square(Table *table, Event *event, Py_ssize_t i) except -2
     return slot
 
 
-cdef int locate(Table *table, Event *event) except -1:
+cdef int locate(Table *table, Event *event) except -1 nogil:
     """Find the entry of each name of an event: `found` has them until the next event.
 
     The caller holds the table. A comparison of names may come back to this table: `found` changes at the end, at once.

@@ -79,6 +79,7 @@ from hinged.kernel.pure.rules import (
     outcome_of,
     revived_accounting,
 )
+from hinged.kernel.pure.runs import learn_rows, learn_run
 from hinged.kernel.pure.scales import (
     DEVIATIONS,
     LARGEST_VALUE,
@@ -175,6 +176,8 @@ __all__ = [
     "inside",
     "judged",
     "learn_class",
+    "learn_rows",
+    "learn_run",
     "learned",
     "length",
     "log_probabilities",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -31,7 +30,7 @@ CORE = (
     *("label_at_zero", "_rule", "_learning_rate", "_projects", "record", "last_update"),
     *("_squares", "_sums", "_variance", "_pocket", "_shrink_marks", "_pull_marks"),
     *("intercept_sum", "intercept_squares", "intercept_variance", "pocket_intercept"),
-    *("log_shrink", "pull", "_l1", "_l2", "_C", "_r", "_phi"),
+    *("log_shrink", "pull", "_l1", "_l2", "_C", "_r", "_phi", "_scales", "_sizes", "_rewards"),
 )
 """The attributes of a binary learner that the compiled version has in C, whatever its rule."""
 
@@ -154,22 +153,6 @@ class BinaryCore:
     def _label_at_once(self, x: Event) -> bool | None:
         """Return the label of an ordinary event, or `None`."""
         return None
-
-    def _learn_rows(self, names: list[Hashable], rows: object, labels: object) -> int:
-        """Learn the first rows of a table as far as they are ordinary; return how many."""
-        return 0
-
-    def _learn_run(
-        self,
-        xs: Sequence[object],
-        ys: Sequence[object],
-        ws: Sequence[object],
-        at: int,
-        end: int,
-        names: int,
-    ) -> list[tuple[bool, float, bool, bool, float]]:
-        """Learn events that were read, as far as they are ordinary; return their outcomes."""
-        return []
 
 
 RULES = (

@@ -1,0 +1,208 @@
+"""Learners in several threads: long runs let go of the interpreter's lock, and wait for others."""
+
+from __future__ import annotations
+
+import copy
+import json
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from hinged import AROW, BinaryLinearClassifier, Hedge, Perceptron
+from hinged.kernel import is_compiled, read_events
+from tests.core.conftest import BINARY
+
+pytestmark = pytest.mark.skipif(not is_compiled, reason="the loops in Python hold the lock")
+
+RULES = [kind for kind in BINARY if isinstance(kind, BinaryLinearClassifier)]
+COMPILED = [kind for kind in RULES if kind._rule and kind.initial_weights is None]
+WAIT_S = 60
+
+
+class Made(NamedTuple):
+    """An event that was read."""
+
+    x: Any
+    y: bool
+    w: float = 1.0
+
+
+def table(
+    rows: int, seed: int = 1, first: int = 0, width: int = 30
+) -> tuple[pd.DataFrame, pd.Series]:
+    """Return a table and its labels."""
+    draw = np.random.default_rng(seed)
+    values = draw.normal(size=(rows, width))
+    labels = pd.Series(values.sum(axis=1) > 0)
+    return pd.DataFrame(values, columns=[f"f{first + i}" for i in range(width)]), labels
+
+
+def columns(rows: int, width: int = 30) -> tuple[list[Any], list[bool], list[float]]:
+    """Return features, labels and weights of events that were read from text."""
+    x, y = table(rows, width=width)
+    texts = [
+        json.dumps({"x": row, "y": bool(label)}).encode()
+        for row, label in zip(x.to_dict("records"), y, strict=True)
+    ]
+    made = read_events(texts, Made, True)
+    assert made is not None
+    return [one.x for one in made], [one.y for one in made], [one.w for one in made]
+
+
+def at_once(*works: Callable[[], object]) -> None:
+    """Do works, each in a thread; raise what one of them raises."""
+    failed: list[BaseException] = []
+
+    def run(work: Callable[[], object]) -> None:
+        try:
+            work()
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=run, args=(work,), daemon=True) for work in works]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(WAIT_S)
+        assert not thread.is_alive()
+    for error in failed:
+        raise error
+
+
+def numbers(model: BinaryLinearClassifier) -> str:
+    """Return the state of a learner as text."""
+    state = model.get_state()
+    vectors = {name: list(vector.view().items()) for name, vector in state["vectors"].items()}
+    return repr((vectors, {name: part for name, part in state.items() if name != "vectors"}))
+
+
+@pytest.fixture
+def _patient() -> Iterator[None]:
+    """Let no thread take the lock from one that does not let go of it."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1000.0)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.usefixtures("_patient")
+@pytest.mark.parametrize("way", ["table", "events"])
+def test_other_threads_go_on_during_a_run(way: str) -> None:
+    (x, y), (xs, ys, ws) = table(200_000), columns(1024, 300)
+    model, began, ended = Perceptron(), threading.Event(), threading.Event()
+
+    def work() -> None:
+        began.set()
+        if way == "table":
+            model.learn_many(x, y)
+        else:
+            assert len(model.predict_learn_run(xs, ys, ws, 0, 1024, 10**9)) == 1024
+        ended.set()
+
+    seen: list[bool] = []
+    for _ in range(20):  # a run of events is short: this thread may come too late
+        thread = threading.Thread(target=work)
+        began.clear()
+        ended.clear()
+        thread.start()
+        began.wait(WAIT_S)
+        seen.append(ended.is_set())
+        thread.join(WAIT_S)
+    assert False in seen
+
+
+@pytest.mark.parametrize("kind", RULES, ids=repr)
+def test_models_in_two_threads_learn_as_alone(kind: BinaryLinearClassifier) -> None:
+    (x, y), (xs, ys, ws) = table(2_000), columns(500)
+
+    def work(model: BinaryLinearClassifier) -> None:
+        for at in range(0, 500, 100):
+            model.learn_many(x[at : at + 100], y[at : at + 100])
+            done = at
+            while done < at + 100:
+                if not (run := model.predict_learn_run(xs, ys, ws, done, at + 100, 10**9)):
+                    run = [model.predict_learn_one(xs[done], ys[done], ws[done])]
+                done += len(run)
+        model.learn_many(x, y)
+
+    alone, one, other = (copy.deepcopy(kind) for _ in range(3))
+    work(alone)
+    at_once(lambda: work(one), lambda: work(other))
+    assert numbers(one) == numbers(other) == numbers(alone)
+
+
+@pytest.mark.parametrize("kind", COMPILED, ids=repr)
+def test_a_model_in_two_threads_counts_all_events(kind: BinaryLinearClassifier) -> None:
+    model = copy.deepcopy(kind)
+    ended = threading.Event()
+
+    def learn(seed: int) -> None:
+        for at in range(20):  # of new names each time, so that all arrays are moved
+            model.learn_many(*table(200, seed, 30 * at))
+
+    def look() -> None:
+        x = {f"f{at}": 0.5 for at in range(0, 600, 7)}
+        while not ended.is_set():
+            model.predict_one(x)
+            model.learn_one(x, True)
+            assert all(map(np.isfinite, model.get_state()["vectors"]["weights"].view().values()))
+
+    def work() -> None:
+        try:
+            at_once(lambda: learn(1), lambda: learn(2))
+        finally:
+            ended.set()
+
+    at_once(work, look)
+    assert model.accounting.events == model.clock >= 8_000
+    assert all(np.isfinite(list(model.weights.values())))
+
+
+def test_experts_that_share_names_learn_in_two_threads() -> None:
+    experts: list[BinaryLinearClassifier] = [Perceptron(), AROW()]
+    alone = copy.deepcopy(experts)
+    (x, y), (more, labels) = table(50), table(4_000, 2)
+    for pool in (Hedge(experts), Hedge(alone)):
+        for row, label in zip(x.to_dict("records"), y, strict=True):
+            pool.learn_one(row, bool(label))
+        experts_of_pool: Any = pool.experts
+        experts, alone = alone, list(experts_of_pool)
+    for model in alone:
+        model.learn_many(more, labels)
+    at_once(*(lambda model=model: model.learn_many(more, labels) for model in experts))
+    assert [numbers(model) for model in experts] == [numbers(model) for model in alone]
+
+
+class Name:
+    """A name whose comparison comes back to the learner."""
+
+    def __init__(self, text: str, back: Callable[[], object]) -> None:
+        self.text, self.back = text, back
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+    def __eq__(self, other: object) -> bool:
+        self.back()
+        return self.text == (other.text if isinstance(other, Name) else other)
+
+
+def test_a_comparison_of_names_may_learn_within_a_run() -> None:
+    model, depth = Perceptron(), [0]
+    x, y = table(40)
+
+    def back() -> None:
+        if not depth[0]:
+            depth[0] = 1
+            model.learn_many(x, y)
+            depth[0] = 0
+
+    model.learn_many(x, y)
+    named = x.set_axis([Name(name, back) for name in x.columns], axis=1)
+    at_once(lambda: model.learn_many(named, y))
+    assert model.accounting.events >= 120
