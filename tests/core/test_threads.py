@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import random
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -28,8 +29,9 @@ class Made(NamedTuple):
     """An event that was read."""
 
     x: Any
-    y: bool
+    y: Any
     w: float = 1.0
+    id: str | None = None
 
 
 def table(
@@ -176,6 +178,53 @@ def test_experts_that_share_names_learn_in_two_threads() -> None:
         model.learn_many(more, labels)
     at_once(*(lambda model=model: model.learn_many(more, labels) for model in experts))
     assert [numbers(model) for model in experts] == [numbers(model) for model in alone]
+
+
+def sent_events(seed: int, count: int) -> list[dict[str, Any]]:
+    """Return events, many of whose names are new."""
+    draw = random.Random(seed)
+
+    def name() -> str:
+        return draw.choice(["a", "é", "x" * 50]) + str(draw.randrange(20_000))
+
+    return [
+        {
+            "x": {name(): draw.gauss(0, 1) for _ in range(8)},
+            "y": draw.choice([True, False, "a", f"é{seed}", -3, 10**17]),
+            "w": 1.0,
+            "id": f"é{number}",
+        }
+        for number in range(count)
+    ]
+
+
+def test_texts_are_read_in_several_threads() -> None:
+    sent = [[sent_events(seed, count) for count in (2, 900) * 6] for seed in range(3)]
+
+    def check(parts: list[list[dict[str, Any]]]) -> None:
+        for some in parts:
+            texts = [json.dumps(event, ensure_ascii=False).encode() for event in some]
+            for text in (b"[" + b",".join(texts) + b"]", texts):
+                read = read_events(text, Made, True)
+                assert read is not None
+                assert repr([one._replace(x=dict(one.x))._asdict() for one in read]) == repr(some)
+
+    at_once(*(lambda parts=parts: check(parts) for parts in sent))
+
+
+def test_a_name_that_stands_twice_is_found_beside_other_readers() -> None:
+    text = b"[" + b",".join([b'{"x":{"twice":1,"b":2,"twice":3},"y":true}'] * 1000) + b"]"
+    fine = json.dumps(sent_events(1, 900), ensure_ascii=False).encode()
+
+    def refuse() -> None:
+        for _ in range(50):
+            assert read_events(text, Made, True) is None
+
+    def read() -> None:
+        for _ in range(10):
+            assert read_events(fine, Made, True) is not None
+
+    at_once(refuse, read, read)
 
 
 class Name:

@@ -1,5 +1,24 @@
 # Names: texts that were read, found by their bytes.
 
+cdef extern from *:
+    """
+    /* The bytes of a text that was asked for these before. */
+    static inline const char *hk_utf8(PyObject *o) {
+        if (PyUnicode_IS_COMPACT_ASCII(o)) return (const char *)PyUnicode_DATA(o);
+        return ((PyCompactUnicodeObject *)o)->utf8;
+    }
+    #if defined(__GNUC__)
+    #define HK_PUBLISH(at, name) __atomic_store_n(at, name, __ATOMIC_RELEASE)
+    #define HK_PUBLISHED(at) __atomic_load_n(at, __ATOMIC_ACQUIRE)
+    #else
+    #define HK_PUBLISH(at, name) (*(PyObject *volatile *)(at) = (name))
+    #define HK_PUBLISHED(at) (*(PyObject *volatile *)(at))
+    #endif
+    """
+    const char *hk_utf8(PyObject *) noexcept nogil
+    void HK_PUBLISH(PyObject **, PyObject *) noexcept
+    PyObject *HK_PUBLISHED(PyObject **) noexcept nogil
+
 cdef extern from "Python.h":
     object PyUnicode_DecodeUTF8(const char *, Py_ssize_t, const char *)
     const char *PyUnicode_AsUTF8AndSize(object, Py_ssize_t *) except NULL
@@ -17,14 +36,14 @@ cdef enum:
 cdef uint64_t seed = int.from_bytes(urandom(8), "little")
 
 cdef struct Known:  # as long as a cache line
-    PyObject *name  # owned; NULL if the place is free
+    PyObject *name  # owned; NULL if the place is free, until all else is there
     Py_hash_t hash
     uint32_t mark
     int32_t number, size
     char[KEPT_TEXT] text  # its beginning
 
 
-cdef inline uint32_t mark_of(const char *text, Py_ssize_t size) noexcept:
+cdef inline uint32_t mark_of(const char *text, Py_ssize_t size) noexcept nogil:
     """Return a hash that only this process knows."""
     cdef uint64_t mixed = seed ^ <uint64_t>size, word
     while size >= 8:
@@ -49,13 +68,38 @@ cdef inline uint32_t mark_of(const char *text, Py_ssize_t size) noexcept:
     return <uint32_t>(mixed >> 32)
 
 
+cdef Known *look_up(
+    Known *table, Py_ssize_t mask, const char *text, Py_ssize_t size, uint32_t mark
+) noexcept nogil:
+    """Return the place of a name of some bytes, or the free one for it; NULL if it is far away."""
+    cdef Py_ssize_t at = mark & <uint32_t>mask, probe, kept
+    cdef Known *known
+    for probe in range(MOST_PROBES):
+        known = &table[at]
+        if HK_PUBLISHED(&known.name) == NULL:
+            return known
+        if known.mark == mark and known.size == size:
+            kept = size if size < KEPT_TEXT else KEPT_TEXT
+            if memcmp(known.text, text, kept) == 0 and (
+                size == kept or memcmp(hk_utf8(known.name), text, size) == 0
+            ):
+                return known
+        at = (at + 1) & mask
+    return NULL
+
+
 @cython.final
 cdef class KnownNames:
-    """The names that were read, by their bytes; it is filled up, and then another one begun."""
+    """The names that were read, by their bytes; it is filled up, and then another one begun.
 
-    cdef void *block
+    Readers look names up without the lock of the interpreter, in a table that stays as long as
+    they do; names are added under the lock.
+    """
+
+    cdef void *blocks[16]  # that of the table, and others before it that readers may have
+    cdef int blocks_count
     cdef Known *table
-    cdef Py_ssize_t mask, count, size
+    cdef Py_ssize_t mask, count, size, readers
     cdef int32_t *slots  # by the number of a name: its entry in the vector that was looked at last
     cdef uint32_t *events  # by that number: the last event that has it
     cdef uint32_t event
@@ -72,9 +116,15 @@ cdef class KnownNames:
         if self.table != NULL:
             for i in range(self.mask + 1):
                 Py_XDECREF(self.table[i].name)
-        PyMem_Free(self.block)
+        self._free_blocks()
         PyMem_Free(self.slots)
         PyMem_Free(self.events)
+
+    cdef void _free_blocks(self) noexcept:
+        cdef int i
+        for i in range(self.blocks_count):
+            PyMem_Free(self.blocks[i])
+        self.blocks_count = 0
 
     cdef bint is_full(self) noexcept:
         """Return whether another one should be begun before anything is read."""
@@ -98,28 +148,19 @@ cdef class KnownNames:
                     while table[at].name != NULL:
                         at = (at + 1) & (room - 1)
                     table[at] = self.table[i]
-        PyMem_Free(self.block)
-        self.block, self.table, self.mask = block, table, room - 1
+        if not self.readers:
+            self._free_blocks()
+        self.blocks[self.blocks_count] = block
+        self.blocks_count += 1
+        self.table, self.mask = table, room - 1
         return 0
 
     cdef Known *find(self, const char *text, Py_ssize_t size, uint32_t mark) except? NULL:
         """Return a name of some bytes, made if it is not known; NULL if it is not plain."""
-        cdef Py_ssize_t at = mark & <uint32_t>self.mask, probe, kept
-        cdef Known *known
-        for probe in range(MOST_PROBES):
-            known = &self.table[at]
-            if known.name == NULL:
-                break
-            if known.mark == mark and known.size == size:
-                kept = size if size < KEPT_TEXT else KEPT_TEXT
-                if memcmp(known.text, text, kept) == 0 and (
-                    size == kept
-                    or memcmp(PyUnicode_AsUTF8AndSize(<object>known.name, NULL), text, size) == 0
-                ):
-                    return known
-            at = (at + 1) & self.mask
-        else:
-            return NULL
+        cdef Known *known = look_up(self.table, self.mask, text, size, mark)
+        cdef Py_ssize_t at
+        if known == NULL or known.name != NULL:
+            return known
         if size > MOST_BYTES or self.count >= MOST_KNOWN or self.size > MOST_KNOWN_BYTES:
             return NULL
         name = PyUnicode_DecodeUTF8(text, size, NULL)
@@ -131,11 +172,12 @@ cdef class KnownNames:
             while self.table[at].name != NULL:
                 at = (at + 1) & self.mask
             known = &self.table[at]
+        PyUnicode_AsUTF8AndSize(name, NULL)  # from here on it has its bytes
         known.hash = hk_hash(<PyObject *>name)
         known.mark, known.size, known.number = mark, <int32_t>size, <int32_t>self.count
         memcpy(known.text, text, size if size < KEPT_TEXT else KEPT_TEXT)
         Py_INCREF(name)
-        known.name = <PyObject *>name
+        HK_PUBLISH(&known.name, <PyObject *>name)
         self.count += 1
         self.size += size
         return known

@@ -50,7 +50,7 @@ cdef extern from *:
         return (double)m * scale;
     }
     """
-    double hk_scaled(uint64_t m, int power) noexcept
+    double hk_scaled(uint64_t m, int power) noexcept nogil
 
 cdef extern from "Python.h":
     double PyOS_string_to_double(const char *, char **, PyObject *) except? -1.0
@@ -64,17 +64,17 @@ for _power in range(23):
     TENS[_power] = 10.0 ** _power
 
 
-cdef inline bint is_digit(char sign) noexcept:
+cdef inline bint is_digit(char sign) noexcept nogil:
     return c"0" <= sign <= c"9"
 
 
-cdef inline const char *past_space(const char *p) noexcept:
+cdef inline const char *past_space(const char *p) noexcept nogil:
     while p[0] == c" " or p[0] == c"\n" or p[0] == c"\r" or p[0] == c"\t":
         p += 1
     return p
 
 
-cdef inline const char *past_text(const char *p) noexcept:
+cdef inline const char *past_text(const char *p) noexcept nogil:
     """Return the address of the closing mark of a text, NULL for one that is not plain."""
     while p[0] != c'"':
         if <uint8_t>p[0] < 32 or p[0] == c"\\":
@@ -83,7 +83,7 @@ cdef inline const char *past_text(const char *p) noexcept:
     return p
 
 
-cdef inline const char *past_digits(const char *p, uint64_t *m) noexcept:
+cdef inline const char *past_digits(const char *p, uint64_t *m) noexcept nogil:
     """Append digits to a number, modulo 2^64; return where they end."""
     cdef uint64_t total = m[0]
     cdef uint8_t digit = <uint8_t>(p[0] - c"0")
@@ -95,7 +95,7 @@ cdef inline const char *past_digits(const char *p, uint64_t *m) noexcept:
     return p
 
 
-cdef const char *number_at(const char *p, double *value) except? NULL:
+cdef const char *number_at(const char *p, double *value) except? NULL nogil:
     """Read a number of JSON; return what is behind it, NULL for one that is not plain."""
     cdef const char *start = p
     cdef const char *part
@@ -142,7 +142,8 @@ cdef const char *number_at(const char *p, double *value) except? NULL:
     if p - start > MOST_DIGITS:
         return NULL
     if digits > 19 or (m != 0 and not -27 <= power <= 27):
-        value[0] = PyOS_string_to_double(start, &stop, NULL)
+        with gil:
+            value[0] = PyOS_string_to_double(start, &stop, NULL)
         return p if stop == p and -MOST_SIZE <= value[0] <= MOST_SIZE else NULL
     if m == 0:
         value[0] = 0.0
@@ -155,7 +156,7 @@ cdef const char *number_at(const char *p, double *value) except? NULL:
     return p
 
 
-cdef object whole_number(const char *p, const char *end):
+cdef long long whole_number(const char *p, const char *end) noexcept nogil:
     cdef long long total = 0
     cdef bint negative = p[0] == c"-"
     p += negative
