@@ -8,8 +8,9 @@ them.
 from __future__ import annotations
 
 import abc
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import NamedTuple, TypeVar
 
 import msgspec
 from starlette.types import Receive, Scope, Send
@@ -31,6 +32,7 @@ from hinged_service.api.later_answers import learned_answers, unindexed
 from hinged_service.api.ndjson.routes import check_query, learn_lines, predict_lines
 from hinged_service.api.problems import GUARDS, as_service_error, problem
 from hinged_service.engine.live_model import LiveModel
+from hinged_service.engine.long_work import LARGE_BYTES, in_thread
 from hinged_service.engine.refusals import refused_by_model
 from hinged_service.engine.registry import ModelRegistry
 from hinged_service.engine.state_access import TAKEN_STATE
@@ -57,6 +59,8 @@ __all__ = ["HEADERS", "Call", "Learning", "Predicting"]
 
 
 _encode = msgspec.json.Encoder().encode
+T = TypeVar("T")
+
 _FEWER_EVENTS = "Send fewer events at once."
 _FEWER = (
     "Send fewer events at once or as lines, or ask for fewer probabilities: ?proba=top:3 or "
@@ -139,6 +143,14 @@ class Call(abc.ABC):
         """Return the answer of another worker, `None` if this one answers."""
         return None
 
+    async def _read(
+        self, parse: Callable[[bytes, int, bool, bool], T], live_model: LiveModel, body: bytes
+    ) -> T:
+        """Return what a body of JSON has; a large one is read while the loop goes on."""
+        mixed, gathered = live_model.accepts_non_numeric, live_model.takes_gathered
+        read = partial(parse, body, self._max_events, mixed, gathered)
+        return read() if len(body) <= LARGE_BYTES else await in_thread(read)
+
     async def _answer_here(self, name: str, body: bytes, scope: Scope) -> bytes | list[bytes]:
         """Answer a body of JSON by the model of a name."""
         live_model = self.registry.live(name) or await open_model(scope, self.registry, name)
@@ -194,9 +206,7 @@ class Predicting(Call):
 
     async def answer(self, live_model: LiveModel, body: bytes, scope: Scope) -> bytes | list[bytes]:
         """Return the predictions."""
-        questions, body, many = parse_questions(
-            body, self._max_events, live_model.accepts_non_numeric, live_model.takes_gathered
-        )
+        questions, body, many = await self._read(parse_questions, live_model, body)
         at_least, most = None, USUAL
         if scope["query_string"]:
             at_least, most = asked_position(scope), asked_proba(scope)
@@ -312,9 +322,7 @@ class Learning(Call):
             if state is TAKEN_STATE:
                 state = await live_model.at_rest()
             label = state.answers.label  # the same for all states of the model
-            events, payload, many = parse_events(
-                body, self._max_events, live_model.accepts_non_numeric, live_model.takes_gathered
-            )
+            events, payload, many = await self._read(parse_events, live_model, body)
             if not events:
                 return b"[]"
             if many:

@@ -20,18 +20,28 @@ from typing import Final, TypeVar
 from hinged_service.model.cost import EVENT_BYTES, cost_of
 from hinged_service.model.spec import ModelSpec
 
-__all__ = ["TURN_S", "Pace", "at_once", "in_parts", "in_thread", "portions", "result_in_parts"]
+__all__ = [
+    "LARGE_BYTES",
+    "TURN_S",
+    "Pace",
+    "at_once",
+    "in_parts",
+    "in_thread",
+    "portions",
+    "result_in_parts",
+]
 
 T = TypeVar("T")
 U = TypeVar("U")
 
 TURN_S: Final = 0.005
 """Time of the loop that the work of one call may take."""
+LARGE_BYTES: Final = 2**19
+"""Bytes of JSON whose reading alone takes a millisecond or two."""
 _PART_S: Final = 0.02
 _PORTION_S: Final = 0.002
 _MOST_GROWTH: Final = 32.0
 _LEAST_S: Final = 1e-6
-_MOST_BYTES = 2**19
 _LEAST_MS = 0.01
 _LONGEST_S = 0.05
 _SWITCH_S = 0.001  # the wait of each system call of the loop until the thread yields
@@ -137,7 +147,7 @@ def portions(items: Sequence[U]) -> Iterator[tuple[int, Sequence[U]]]:
 
 def _estimated(spec: ModelSpec) -> tuple[int, int]:
     cost_ms = max(_LEAST_MS, cost_of(spec).ms)
-    few = min(int(EVENT_BYTES * TURN_S * 1000 / cost_ms), _MOST_BYTES)
+    few = min(int(EVENT_BYTES * TURN_S * 1000 / cost_ms), LARGE_BYTES)
     return few, max(1, int(_LONGEST_S * 1000 / cost_ms))
 
 
@@ -167,4 +177,4 @@ class Pace:
         if took_s > TURN_S:
             self.few = min(self.few, int(size * TURN_S / took_s))
         elif size > self.few:  # it was done in the thread and need not have been
-            self.few = min(2 * size, _MOST_BYTES)
+            self.few = min(2 * size, LARGE_BYTES)

@@ -42,7 +42,12 @@ _NONE: frozenset[int] = frozenset()
 _LETTERS_AT_ONCE = 500
 _ENTRIES_AT_ONCE = 64
 _BYTES_AT_ONCE = 2**18
+_LARGE_BYTES = 2**19
 _NO_ENTRY = (LookupError, ValueError, msgspec.MsgspecError)
+
+
+def _digest(payload: bytes) -> str:
+    return hashlib.sha1(payload, usedforsecurity=False).hexdigest()
 
 
 class EventLog:
@@ -97,7 +102,11 @@ class EventLog:
             Longest to wait, in seconds.
 
         """
-        on = self._on
+        on, payload = self._on, batch.payload
+        if len(payload) > _LARGE_BYTES:
+            digest = await asyncio.to_thread(_digest, payload)
+        else:
+            digest = _digest(payload)
         if not self._append_keys:  # most of many models are never appended to here
             self._append_keys = [*on.followed, on.producers, *on.seen, on.offsets, on.dead]
         span = batch.span
@@ -112,8 +121,8 @@ class EventLog:
             batch.sequence,
             position.id,
             position.chain,
-            batch.payload,
-            hashlib.sha1(batch.payload, usedforsecurity=False).hexdigest(),
+            payload,
+            digest,
             _PACK.encode(batch.callers),
             reply_bytes,
             int(ring),
@@ -122,7 +131,7 @@ class EventLog:
             *(() if span is None or not span.note else (span.note,)),
         )
         reply, seen = await self._connection.share(
-            _APPEND, keys, *args, changes=True, size=len(batch.payload), timeout_s=timeout_s
+            _APPEND, keys, *args, changes=True, size=len(payload), timeout_s=timeout_s
         )
         kind = reply[0].decode()
         if kind == "moved":
