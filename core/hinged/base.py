@@ -213,19 +213,9 @@ class LinearClassifier(base.MiniBatchClassifier):
             Naming row and field, before any row has been learned.
 
         """
-        if "_learn_table" in vars(type(self)) and self._learn_table(X, y, w):
-            return
         rows = frames.checked_rows(X, y, w, self._check_labels, self.check_weight)
         for x, label, weight in rows:
             self.learn_one(x, label, weight)
-
-    def _learn_table(self, X: frames.Frame, y: frames.Series, w: float | frames.Series) -> bool:
-        """Learn the whole frame at once if the rule can, else change nothing and say so.
-
-        It is asked only of the very class that defines it: a subclass may have changed
-        the rule anywhere, so its rows are learned one by one unless it defines its own.
-        """
-        return False
 
     def _check_labels(self, labels: list[Hashable]) -> None:
         frames.each_row(labels, self._check_label)

@@ -639,19 +639,3 @@ def test_sample_weights_as_a_subclass_has_them() -> None:
             one.learn_one({name: values[row] for name, values in THREE.items()}, y, weight)
         many.learn_many(pd.DataFrame(THREE), np.array([True, False, True]), w)
         assert everything(many) == everything(one)
-
-
-def test_a_subclass_may_declare_tables_of_its_own() -> None:
-    class Tabled(HalfSteps):
-        def _learn_table(self, X: Any, y: Any, w: Any) -> bool:
-            self.intercept = float(len(X))
-            return True
-
-    class Untabled(Tabled):
-        pass
-
-    labels = [True, False, True]
-    asked, unasked = Tabled(), Untabled()
-    asked.learn_many(pd.DataFrame(THREE), labels)
-    unasked.learn_many(pd.DataFrame(THREE), labels)
-    assert (asked.intercept, asked.clock, unasked.clock) == (3.0, 0, 3)

@@ -9,6 +9,7 @@ import pickle
 import random
 import sqlite3
 import subprocess
+from contextlib import closing
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -115,13 +116,13 @@ def model(request: pytest.FixtureRequest, client: httpx.Client, service: Service
 
 def test_sql(model: Model) -> None:
     query = model.export("sql", "my events").decode()
-    db = sqlite3.connect(":memory:")
     columns = ", ".join('"' + n.replace('"', '""') + '" REAL' for n in NAMES)
-    db.execute(f'CREATE TABLE "my events" (n INTEGER, {columns})')
     rows = [(i, *(x.get(n) for n in NAMES)) for i, x in enumerate(model.asked)]
-    db.executemany('INSERT INTO "my events" VALUES (?, ?, ?, ?, ?, ?)', rows)
-    db.row_factory = sqlite3.Row
-    found = db.execute(query).fetchall()
+    with closing(sqlite3.connect(":memory:")) as db:
+        db.execute(f'CREATE TABLE "my events" (n INTEGER, {columns})')
+        db.executemany('INSERT INTO "my events" VALUES (?, ?, ?, ?, ?, ?)', rows)
+        db.row_factory = sqlite3.Row
+        found = db.execute(query).fetchall()
     assert len(found) == len(model.asked)
     for row in found:
         y = bool(row["label"]) if model.kind == "scaled" else row["label"]
