@@ -193,7 +193,8 @@ class LinearClassifier(base.MiniBatchClassifier):
         """Learn the rows of a frame one after the other.
 
         Equal, bit for bit, to calling `learn_one` on each row in order, with the
-        features in column order.
+        features in column order. A binary rule in C lets other threads of Python run
+        meanwhile; one that uses the same learner waits for the end.
 
         Parameters
         ----------
