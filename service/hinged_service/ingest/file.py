@@ -144,7 +144,7 @@ def _lot(block: Block) -> Lot | Sequence[Raw]:
     if any(block.errors):
         return _each(block)
     events = None if block.events[0] is None else block.events
-    places = list(map(str, range(block.number, block.number + len(block.texts))))
+    places = range(block.number, block.number + len(block.texts))
     return Lot(places, block.texts, events, partial(_each, block))  # type: ignore[arg-type]
 
 

@@ -120,7 +120,7 @@ class Predictions:
     def note(self, batch: Batch) -> str:
         """Return the note of a batch."""
         ids = [event.id for event in batch.events]
-        return json.dumps(list(zip(batch.places, ids, strict=True)), separators=(",", ":"))
+        return json.dumps(list(zip(batch.offsets(), ids, strict=True)), separators=(",", ":"))
 
     async def end(
         self, model: LiveModel, source: str, batch: Batch, fed: SourceAppendResult
@@ -139,7 +139,7 @@ class Predictions:
                 # all had counted before, or this entry was not folded here
                 await self.recover(model, source)
                 return
-            pairs = list(zip(batch.places, [event.id for event in batch.events], strict=True))
+            pairs = list(zip(batch.offsets(), [event.id for event in batch.events], strict=True))
             self._ready[source] = at.id, _rows(at, pairs, answers)
         await self._write(model, source, at)
         uid, events, size = self._since[source]

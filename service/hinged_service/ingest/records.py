@@ -85,7 +85,7 @@ class Lot(NamedTuple):
     Parameters
     ----------
     places
-        Their offsets.
+        Their offsets, as text or as numbers.
     texts
         Their JSON, without white space around it; `None` where there is only the event.
     events
@@ -97,7 +97,7 @@ class Lot(NamedTuple):
         Ids that the source carries beside the events; none at all if it never does.
     """
 
-    places: Sequence[str]
+    places: Sequence[str | int]
     texts: Sequence[bytes | None]
     events: Sequence[dict[str, Any] | Event] | None
     each: Callable[[], Sequence[Raw]]
@@ -123,7 +123,7 @@ class Batch(NamedTuple):
     events, payload
         Those that are events, and their JSON, joined by commas.
     places
-        Their offsets.
+        Their offsets, as text or as numbers.
     letters
         Dead letters of the others.
     texts
@@ -132,15 +132,21 @@ class Batch(NamedTuple):
 
     events: list[Event]
     payload: bytes
-    places: Sequence[str]
+    places: Sequence[str | int]
     letters: list[Letter]
     texts: Sequence[bytes]
 
+    def offsets(self) -> list[str]:
+        """Return the offset of each event as text."""
+        return list(map(str, self.places))
+
     def span(self, door: Door, source: str, start: str, end: str, note: str = "") -> Span:
         """Return the span of the batch: the part of `source` from `start` up to `end`."""
-        named = any(event.id is not None for event in self.events)  # others are never refused
-        sizes = list(map(len, self.texts)) if named else ()
-        return Span(source, start, end, self.places, self.letters, sizes, door, note)
+        places: Sequence[str] = ()
+        sizes: Sequence[int] = ()
+        if any(event.id is not None for event in self.events):  # others are never refused
+            places, sizes = self.offsets(), list(map(len, self.texts))
+        return Span(source, start, end, places, self.letters, sizes, door, note)
 
 
 def labels_alone(records: Sequence[Raw] | Lot) -> list[Raw]:
@@ -198,7 +204,7 @@ def _gathered(states: Sequence[ModelState], records: Sequence[Raw] | Lot) -> Bat
         return batch
     events: list[Event] = []
     parts: list[bytes] = []
-    places: list[str] = []
+    places: list[str | int] = []
     letters: list[Letter] = []
     for offset, body, name, line in records.each() if isinstance(records, Lot) else records:
         found: tuple[Event, bytes] | Fault | None = body if isinstance(body, Fault) else None

@@ -116,11 +116,11 @@ class Span(NamedTuple):
         Offsets of the batch and of the next one; the start is empty for the first batch of
         all. They are compared as text.
     places
-        The offset of each event, for the dead letter of a refused one.
+        The offset of each event, for the dead letter of a refused one; none if no event has an id.
     letters
         Records in between that are no events: dead letters if the batch is taken.
     sizes
-        Bytes of each event's JSON in the payload, for the same; none if no event has an id.
+        Bytes of each event's JSON in the payload, likewise.
     door
         The kind of source.
     note

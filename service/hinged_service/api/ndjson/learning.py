@@ -169,7 +169,8 @@ class Learning(Course[Event]):
         payload, again = b",".join(batch.texts), True
         if span is None:
             again = all(event.id is not None for event in batch.items)
-        else:  # so that the dead letters of refused lines can be mended
+        elif any(event.id is not None for event in batch.items):
+            # so that the dead letters of refused lines can be mended; others are never refused
             places, sizes = list(map(str, batch.numbers)), list(map(len, batch.texts))
             span = span._replace(places=places, sizes=sizes)
 
