@@ -306,6 +306,13 @@ def test_so_many_events_that_c_cannot_count_them_give_the_same_bits(events: int)
     assert repr(ours.get_state()) == repr(theirs.get_state())
 
 
+@pytest.mark.parametrize("kind", [hinged.Perceptron, hinged.AveragedPerceptron])
+def test_there_may_be_room_for_more_names_than_c_can_count(kind: Any) -> None:
+    model = kind(max_features=10**30)
+    model.learn_one({"a": 1.0}, True)
+    assert model.predict_one({"a": 1.0})
+
+
 def test_a_scaler_is_pickled_as_plain_records() -> None:
     scaler = hinged.AutoScaler()
     for n in range(20):

@@ -288,7 +288,9 @@ cdef class BinaryCore:
         if not state.ordinary:
             return None
         state.clock = self.clock
-        state.most_names = MOST_STORED if self.max_features is None else self.max_features
+        state.most_names = MOST_STORED
+        if self.max_features is not None:
+            state.most_names = min(self.max_features, MOST_STORED)
         if rule == PERCEPTRON or CONSTANT <= rule < BETTING:
             rate = self._learning_rate
             state.ordinary = type(rate) is float
