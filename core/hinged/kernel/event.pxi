@@ -97,6 +97,7 @@ cdef struct Event:
     PyObject *of  # only compared: the mapping that it is lent for while its owner calls Python
     bint lent
     Table *table  # used; that of the first vector that was looked at: see `share`
+    unsigned long thread  # that had this vector
     int side  # which of a table's two places it is found in
 
 cdef Event[2] shared  # the second for what is made of the first, as its squares
