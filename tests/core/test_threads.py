@@ -11,6 +11,7 @@ import random
 import sys
 import threading
 import time
+import tracemalloc
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -413,3 +414,21 @@ def test_runs_that_wait_for_each_other_fail() -> None:
         model.learn_many(x, y)
     at_once(lambda: learn(*models), lambda: learn(*models[::-1]))
     assert [str(error) for error in failed] == ["two runs wait for each other"]
+
+
+def test_tables_of_known_names_are_let_go() -> None:
+    def learned(names: int) -> int:
+        """Return the memory that so many new names take, and what they are found by."""
+        before = tracemalloc.get_traced_memory()[0]
+        for at in range(0, names, 100):
+            x = {f"{names}-{number}": 1.0 for number in range(at, at + 100)}
+            assert read_events([json.dumps({"x": x, "y": True}).encode()], Made, True)
+        return tracemalloc.get_traced_memory()[0] - before
+
+    learned(32_800)  # more than half of the most: the next ones begin another table
+    tracemalloc.start()
+    try:
+        taken = learned(32_700)
+    finally:
+        tracemalloc.stop()
+    assert taken < 8_000_000  # 4 MiB of them for the last table, and as much for those before it
