@@ -167,6 +167,7 @@ class BinaryLinearClassifier(BinaryCore, LinearClassifier):
         self, new_params: dict[str, Any] | None = None, include_attributes: bool = False
     ) -> Self:
         """Return a learner of the same parameters; with `include_attributes`, as it stands."""
+        self._wait_for_run()
         one = super().clone(new_params, include_attributes)
         if include_attributes and is_compiled:  # which keeps these where River does not look
             for name in CORE:
@@ -448,6 +449,7 @@ class BinaryLinearClassifier(BinaryCore, LinearClassifier):
 
     def get_state(self) -> dict[str, Any]:
         """Return all that is needed to go on learning, as `LinearClassifier.get_state` says."""
+        self._wait_for_run()
         account = {name: getattr(self.accounting, name) for name in ACCOUNT}
         return {
             "version": state.STATE_VERSION,
@@ -472,6 +474,7 @@ class BinaryLinearClassifier(BinaryCore, LinearClassifier):
             for name in self._STARTED:
                 stored = dict(vectors[name].view())
                 vectors[name] = StartedVector(self.initial_weights, self.max_features, stored)
+        self._wait_for_run()
         for name, value in scalars.items():
             setattr(self, name, value)
         for name, vector in vectors.items():

@@ -306,6 +306,28 @@ def test_so_many_events_that_c_cannot_count_them_give_the_same_bits(events: int)
     assert repr(ours.get_state()) == repr(theirs.get_state())
 
 
+@pytest.mark.parametrize("kind", [hinged.Perceptron, hinged.AveragedPerceptron])
+def test_there_may_be_room_for_more_names_than_c_can_count(kind: Any) -> None:
+    model = kind(max_features=10**30)
+    model.learn_one({"a": 1.0}, True)
+    assert model.predict_one({"a": 1.0})
+
+
+def test_whole_numbers_of_one_hash_are_different_names() -> None:
+    lap = sys.hash_info.modulus
+    names = [
+        sign * (part + lap * laps) for sign in (1, -1) for part in (1, 2) for laps in (0, 1, 3)
+    ]
+    model = hinged.Perceptron()
+    for _ in range(2):
+        for at, name in enumerate(names):
+            model.learn_one({int(str(name)): 1.0 + at}, at % 2 == 0)
+    assert list(model.weights) == names
+    assert [model.weights[int(str(name))] for name in names] == list(model.weights.values())
+    assert model.weights.get(True) == model.weights[1]
+    assert model.weights.get(5 * lap + 1, "none") == "none"
+
+
 def test_a_scaler_is_pickled_as_plain_records() -> None:
     scaler = hinged.AutoScaler()
     for n in range(20):

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import json
+import math
+import pickle
 import random
 import sys
 import threading
+import time
+import tracemalloc
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -14,8 +19,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from hinged import AROW, BinaryLinearClassifier, Hedge, Perceptron
-from hinged.kernel import is_compiled, read_events
+from hinged import AROW, BinaryLinearClassifier, Hedge, HingeSGD, LinearUnit, Perceptron
+from hinged.kernel import is_compiled, learn_rows, read_events
 from tests.core.conftest import BINARY
 
 pytestmark = pytest.mark.skipif(not is_compiled, reason="the loops in Python hold the lock")
@@ -255,3 +260,175 @@ def test_a_comparison_of_names_may_learn_within_a_run() -> None:
     named = x.set_axis([Name(name, back) for name in x.columns], axis=1)
     at_once(lambda: model.learn_many(named, y))
     assert model.accounting.events >= 120
+
+
+def test_a_run_that_fails_lets_others_go_on() -> None:
+    class Unsound(str):
+        __slots__ = ()
+        __hash__ = None  # type: ignore[assignment]
+
+    unsound: Any = Unsound("a")
+    (x, y), model = table(40, width=2), Perceptron()
+    model.learn_many(x, y)
+    rows, labels = x.to_numpy(), y.to_numpy().view(np.uint8)
+    with pytest.raises(TypeError, match="unhashable"):
+        learn_rows(model, [unsound, "b"], rows, labels)
+    model.clock = "unsound"  # type: ignore[assignment]
+    with pytest.raises(TypeError):
+        learn_rows(model, ["a", "b"], rows, labels)
+    at_once(lambda: model.weights.get("f0"))
+
+
+def test_others_have_their_turn_between_runs() -> None:
+    (xs, ys, ws), model, ended = columns(1024, 100), Perceptron(), threading.Event()
+
+    def learn() -> None:
+        while not ended.is_set():
+            model.predict_learn_run(xs, ys, ws, 0, 1024, 10**9)
+
+    def look() -> None:
+        began = time.monotonic()
+        while not ended.is_set():
+            time.sleep(0.001)
+            model.predict_one({"f1": 1.0})
+            waits.append(time.monotonic() - began)
+            if len(waits) == 40 or waits[-1] > 5.0:
+                ended.set()
+
+    waits: list[float] = []
+    at_once(learn, look)
+    assert len(waits) == 40
+
+
+def test_a_pool_waits_before_it_reads_the_numbers_of_an_expert() -> None:
+    pool = Hedge([HingeSGD(0.01, "constant", l2=0.001), Perceptron()])
+    (x, y), ended = table(20_000), threading.Event()
+    events = x[:50].to_dict("records")
+    experts: Any = pool.experts
+    expert = experts[0]
+
+    def learn() -> None:
+        for _ in range(20):
+            expert.learn_many(x, y)
+        ended.set()
+
+    def look() -> None:
+        while not ended.is_set():
+            for event in events:
+                pool.learn_one(event, True)
+
+    at_once(learn, look)
+    assert expert.log_shrink == pytest.approx(expert.clock * math.log1p(-0.00001), rel=1e-6)
+
+
+def test_changed_names_are_taken_beside_a_run() -> None:
+    sent = [{"x": {f"f{20 * i + k}": 1.0 for k in range(20)}, "y": i % 2 == 0} for i in range(1000)]
+    read = read_events([json.dumps(event).encode() for event in sent], Made, True)
+    assert read is not None
+    xs, ys, ws = [one.x for one in read], [one.y for one in read], [one.w for one in read]
+    model = LinearUnit()
+    changed: set[Any] = set()
+    vector: Any = model.get_state()["vectors"]["weights"]
+    for _ in range(30):
+        assert len(model.predict_learn_run(xs, ys, ws, 0, 1000, 10**9)) == 1000
+        vector.track()
+        vector.take_changed()
+        changed.clear()
+        ended = threading.Event()
+
+        def learn(ended: threading.Event = ended) -> None:
+            model.predict_learn_run(xs, ys, ws, 0, 1000, 10**9)
+            ended.set()
+
+        def take(ended: threading.Event = ended) -> None:
+            while not ended.is_set():
+                changed.update(vector.take_changed())
+
+        at_once(learn, take)
+        changed.update(vector.take_changed())
+        assert changed == set(model.weights)
+
+
+@pytest.mark.parametrize("kind", COMPILED, ids=repr)
+def test_a_model_is_saved_and_set_anew_beside_runs(kind: BinaryLinearClassifier) -> None:
+    model, ended = copy.deepcopy(kind), threading.Event()
+    x, y = table(2_000)
+    model.learn_many(x[:100], y[:100])
+    saved = pickle.loads(pickle.dumps(model.get_state()))
+    parameters = model._get_params()
+
+    def learn() -> None:
+        for at in range(15):
+            model.learn_many(*table(2_000, at, at))
+        ended.set()
+
+    def change() -> None:
+        while not ended.is_set():
+            for vector in copy.deepcopy(model).get_state()["vectors"].values():
+                assert all(map(math.isfinite, vector.numbers()))
+            sys.getsizeof(model.get_state()["vectors"]["weights"])
+            model.set_state(copy.deepcopy(saved))
+            model.learn_one({f"new{at}": 0.5 for at in range(40)}, True)
+            with contextlib.suppress(ValueError):  # it reads names, then numbers, of two runs
+                type(model).__init__(model, **parameters)
+            model.predict_one({"f1": 1.0})
+            pickle.dumps(model)
+
+    at_once(learn, change)
+    model.predict_one({"f1": 1.0})
+
+
+@pytest.mark.parametrize("kind", COMPILED, ids=repr)
+def test_a_comparison_of_names_may_set_the_model_anew(kind: BinaryLinearClassifier) -> None:
+    model = copy.deepcopy(kind)
+    x, y = table(40)
+    model.learn_many(x, y)
+    saved = pickle.dumps(model.get_state())
+    event = {Name(f"f{at}", lambda: model.set_state(pickle.loads(saved))): 0.5 for at in range(5)}
+    for right in (True, False):
+        with contextlib.suppress(RuntimeError):  # the comparisons go on coming back
+            model.learn_one(event, right)
+    model.learn_one({"f1": 0.5}, True)
+
+
+def test_runs_that_wait_for_each_other_fail() -> None:
+    models, x, y = [Perceptron(), Perceptron()], *table(40)
+    rows, labels = x.to_numpy(), y.to_numpy().view(np.uint8)
+    both = threading.Barrier(2)
+    failed: list[BaseException] = []
+
+    def learn(model: Perceptron, other: Perceptron) -> None:
+        def back() -> None:
+            with contextlib.suppress(threading.BrokenBarrierError):
+                both.wait(5)
+            other.predict_one({"f1": 1.0})
+
+        try:
+            learn_rows(model, [Name("f0", back), *x.columns[1:]], rows, labels)
+        except RuntimeError as error:
+            failed.append(error)
+        finally:
+            both.abort()
+
+    for model in models:
+        model.learn_many(x, y)
+    at_once(lambda: learn(*models), lambda: learn(*models[::-1]))
+    assert [str(error) for error in failed] == ["two runs wait for each other"]
+
+
+def test_tables_of_known_names_are_let_go() -> None:
+    def learned(names: int) -> int:
+        """Return the memory that so many new names take, and what they are found by."""
+        before = tracemalloc.get_traced_memory()[0]
+        for at in range(0, names, 100):
+            x = {f"{names}-{number}": 1.0 for number in range(at, at + 100)}
+            assert read_events([json.dumps({"x": x, "y": True}).encode()], Made, True)
+        return tracemalloc.get_traced_memory()[0] - before
+
+    learned(32_800)  # more than half of the most: the next ones begin another table
+    tracemalloc.start()
+    try:
+        taken = learned(32_700)
+    finally:
+        tracemalloc.stop()
+    assert taken < 8_000_000  # 4 MiB of them for the last table, and as much for those before it

@@ -20,6 +20,21 @@ cdef extern from *:
             && memcmp(PyUnicode_DATA(a), PyUnicode_DATA(b),
                       PyUnicode_GET_LENGTH(a) * PyUnicode_KIND(a)) == 0;
     }
+    /* Bits 0 and 1 of a tag are the sign, bit 2 is no part of the number. */
+    static inline int hk_same_whole(PyObject *a, PyObject *b) {
+        const PyLongObject *one = (const PyLongObject *)a, *other = (const PyLongObject *)b;
+    #if PY_VERSION_HEX < 0x030C0000
+        Py_ssize_t size = Py_SIZE(a) < 0 ? -Py_SIZE(a) : Py_SIZE(a);
+        return Py_SIZE(a) == Py_SIZE(b)
+            && memcmp(one->ob_digit, other->ob_digit, size * sizeof(digit)) == 0;
+    #else
+        uintptr_t tag = one->long_value.lv_tag;
+        return ((tag ^ other->long_value.lv_tag) & ~(uintptr_t)4) == 0
+            && memcmp(one->long_value.ob_digit, other->long_value.ob_digit,
+                      (tag >> 3) * sizeof(digit)) == 0;
+    #endif
+    }
+    static inline int hk_is_whole(PyObject *o) { return PyLong_CheckExact(o); }
     #if defined(__GNUC__)
     #define HK_PREFETCH(p) __builtin_prefetch(p)
     #else
@@ -39,6 +54,8 @@ cdef extern from *:
     Py_hash_t hk_text_hash(PyObject *) noexcept
     Py_hash_t hk_hash(PyObject *) except? -1
     bint hk_same_text(PyObject *, PyObject *) noexcept nogil
+    bint hk_is_whole(PyObject *) noexcept nogil
+    bint hk_same_whole(PyObject *, PyObject *) noexcept nogil
     void HK_PREFETCH(const void *) noexcept nogil
     void hk_prefetch_items(PyObject *) noexcept
 
@@ -80,6 +97,7 @@ cdef struct Event:
     PyObject *of  # only compared: the mapping that it is lent for while its owner calls Python
     bint lent
     Table *table  # used; that of the first vector that was looked at: see `share`
+    unsigned long thread  # that had this vector
     int side  # which of a table's two places it is found in
 
 cdef Event[2] shared  # the second for what is made of the first, as its squares

@@ -69,11 +69,15 @@ cdef inline uint32_t mark_of(const char *text, Py_ssize_t size) noexcept nogil:
 
 
 cdef Known *look_up(
-    Known *table, Py_ssize_t mask, const char *text, Py_ssize_t size, uint32_t mark
+    Known *table, Py_ssize_t mask, const char *text, Py_ssize_t size, uint32_t mark, bint *found
 ) noexcept nogil:
-    """Return the place of a name of some bytes, or the free one for it; NULL if it is far away."""
+    """Return the place of a name of some bytes, or the free one for it; NULL if it is far away.
+
+    A free one may be taken at once by another name: `found` tells which it was.
+    """
     cdef Py_ssize_t at = mark & <uint32_t>mask, probe, kept
     cdef Known *known
+    found[0] = False
     for probe in range(MOST_PROBES):
         known = &table[at]
         if HK_PUBLISHED(&known.name) == NULL:
@@ -83,6 +87,7 @@ cdef Known *look_up(
             if memcmp(known.text, text, kept) == 0 and (
                 size == kept or memcmp(hk_utf8(known.name), text, size) == 0
             ):
+                found[0] = True
                 return known
         at = (at + 1) & mask
     return NULL
@@ -116,15 +121,25 @@ cdef class KnownNames:
         if self.table != NULL:
             for i in range(self.mask + 1):
                 Py_XDECREF(self.table[i].name)
-        self._free_blocks()
+        self._free_blocks(0)
         PyMem_Free(self.slots)
         PyMem_Free(self.events)
 
-    cdef void _free_blocks(self) noexcept:
-        cdef int i
+    cdef void _free_blocks(self, int left) noexcept:
+        """Free the first blocks but for so many of the last."""
+        cdef int i, count = self.blocks_count - left
         for i in range(self.blocks_count):
-            PyMem_Free(self.blocks[i])
-        self.blocks_count = 0
+            if i < count:
+                PyMem_Free(self.blocks[i])
+            else:
+                self.blocks[i - count] = self.blocks[i]
+        self.blocks_count = left
+
+    cdef void end_reader(self) noexcept:
+        """Note that a reader has gone; free what only readers had."""
+        self.readers -= 1
+        if not self.readers and self.blocks_count > 1:
+            self._free_blocks(1)
 
     cdef bint is_full(self) noexcept:
         """Return whether another one should be begun before anything is read."""
@@ -148,8 +163,6 @@ cdef class KnownNames:
                     while table[at].name != NULL:
                         at = (at + 1) & (room - 1)
                     table[at] = self.table[i]
-        if not self.readers:
-            self._free_blocks()
         self.blocks[self.blocks_count] = block
         self.blocks_count += 1
         self.table, self.mask = table, room - 1
@@ -157,9 +170,10 @@ cdef class KnownNames:
 
     cdef Known *find(self, const char *text, Py_ssize_t size, uint32_t mark) except? NULL:
         """Return a name of some bytes, made if it is not known; NULL if it is not plain."""
-        cdef Known *known = look_up(self.table, self.mask, text, size, mark)
+        cdef bint found
+        cdef Known *known = look_up(self.table, self.mask, text, size, mark, &found)
         cdef Py_ssize_t at
-        if known == NULL or known.name != NULL:
+        if known == NULL or found:
             return known
         if size > MOST_BYTES or self.count >= MOST_KNOWN or self.size > MOST_KNOWN_BYTES:
             return NULL

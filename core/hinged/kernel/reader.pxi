@@ -80,7 +80,7 @@ cdef class Reading:
             self.known.event = self.event
         else:
             PyMem_Free(self.last_events)
-        self.known.readers -= 1
+        self.known.end_reader()
         PyMem_Free(self.texts)
         PyMem_Free(self.sizes)
         self.last_events, self.texts, self.sizes = NULL, NULL, NULL
@@ -103,8 +103,9 @@ cdef class Reading:
         self, const char *text, Py_ssize_t size, uint32_t mark
     ) except? NULL nogil:
         """Return a name of some bytes, made if it is not known; NULL if it is not plain."""
-        cdef Known *known = look_up(self.table, self.mask, text, size, mark)
-        if known == NULL or known.name != NULL:
+        cdef bint found
+        cdef Known *known = look_up(self.table, self.mask, text, size, mark, &found)
+        if known == NULL or found:
             return known
         with gil:
             known = self.known.find(text, size, mark)

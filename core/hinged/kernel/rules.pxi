@@ -62,6 +62,13 @@ cdef struct Result:
 
 
 cdef struct RuleState:
+    int rule
+    PyObject *account  # the caller holds it and these: another thread may set others
+    PyObject *sums
+    PyObject *squares
+    PyObject *scales
+    PyObject *sizes
+    PyObject *rewards
     bint ordinary, on_tie, projects
     double margin, rate, C, r, phi, forgetting, decay, clock
     double own  # the intercept's own variance, squares or sum
@@ -123,6 +130,7 @@ cdef class BinaryCore:
         return [vector for vector in vectors if vector is not None]
 
     def __getstate__(self):
+        self._rest()
         return {**self.__dict__, **{name: getattr(self, name) for name in pure.CORE}}
 
     def __setstate__(self, dict state):
@@ -167,25 +175,33 @@ cdef class BinaryCore:
 
     cdef inline bint _goes_at_once(self) except -1:
         """Return whether an ordinary event may take one call, also of a `Quadratic`."""
-        if self._weights is not None:
-            self._weights._wait()
+        self._rest()
         return self._is_known() or is_quadratic(self)
+
+    cdef inline int _rest(self) except -1:
+        """Wait for the end of a run in another thread, after which its vectors may be others."""
+        while self._weights is not None and self._weights._is_claimed():
+            self._weights._wait()
+        return 0
+
+    def _wait_for_run(self):
+        self._rest()
 
     cdef inline bint _is_true(self, double score) noexcept nogil:
         return score > 0.0 or (self.label_at_zero and score == 0.0)
 
     cdef double _served(self, Event *event) except? -1.0:
         """Return the score that predicts, of a rule that is known."""
-        cdef Storage weights = self._weights
+        cdef Storage weights, second, third
         cdef RuleState state
-        cdef Storage second, third
-        cdef double served
+        self._rest()
+        weights = self._weights
         if self._rule < AVERAGED or self._rule >= PROXIMAL:
             return weights._dot(event) + self.intercept
         second = self._read_state(&state)
         if not state.ordinary:
             return NAN
-        if self._rule == POCKET and self._is_pocketed(&state):
+        if state.rule == POCKET and self._is_pocketed(&state):
             return second._dot(event) + self.pocket_intercept
         third = self._third()
         return self._served_from_raw(
@@ -196,7 +212,7 @@ cdef class BinaryCore:
         self, Event *event, RuleState *state, Storage weights, Storage second, Storage third
     ) except? -1.0 nogil:
         """Return the score of the weights that learn; penalised weights become the results."""
-        cdef int rule = self._rule
+        cdef int rule = state.rule
         cdef double total
         if rule < CONSTANT_SHRUNK or rule >= PROXIMAL:
             total = weights._dot_and_norm(event)
@@ -224,9 +240,9 @@ cdef class BinaryCore:
     ) except? -1.0 nogil:
         """Return the score that predicts, from that of the weights that learn."""
         cdef double events = state.clock + state.events
-        if self._rule == AVERAGED:
+        if state.rule == AVERAGED:
             return raw - (second._dot(event) + state.own) / (events if events > 0.0 else 1.0)
-        if self._rule == POCKET and self._is_pocketed(state):
+        if state.rule == POCKET and self._is_pocketed(state):
             return second._dot(event) + self.pocket_intercept
         return raw
 
@@ -270,7 +286,13 @@ cdef class BinaryCore:
     cdef bint _learn_event(self, Event *event, double target, double w, Result *result) except -1:
         """Learn an event; return whether it was ordinary, else nothing has changed."""
         cdef RuleState state
-        cdef Storage weights = self._weights, second = self._read_state(&state)
+        cdef Storage weights, second, sums, squares, scales, sizes, rewards
+        cdef Accounting account
+        self._rest()
+        weights, account = self._weights, self.accounting  # held: a comparison of names may
+        sums, squares = self._sums, self._squares  # replace any
+        scales, sizes, rewards = self._scales, self._sizes, self._rewards
+        second = self._read_state(&state)
         if not (
             state.ordinary
             and self._learned(event, target, w, result, &state, weights, second, self._third())
@@ -283,12 +305,16 @@ cdef class BinaryCore:
         """Read the parameters and numbers of the rule; return its second vector."""
         cdef int rule = self._rule
         cdef object rate
+        state.rule = rule
+        state.account = <PyObject *>self.accounting
         state.events = state.mistakes = state.updates = 0
         state.ordinary = self._is_known()
         if not state.ordinary:
             return None
         state.clock = self.clock
-        state.most_names = MOST_STORED if self.max_features is None else self.max_features
+        state.most_names = MOST_STORED
+        if self.max_features is not None:
+            state.most_names = min(self.max_features, MOST_STORED)
         if rule == PERCEPTRON or CONSTANT <= rule < BETTING:
             rate = self._learning_rate
             state.ordinary = type(rate) is float
@@ -298,6 +324,9 @@ cdef class BinaryCore:
         if rule >= PROXIMAL:
             state.ordinary = self.initial_weights is None
             state.start, state.bet[1] = self.initial_intercept, self.intercept_sum
+            state.sums, state.squares = <PyObject *>self._sums, <PyObject *>self._squares
+            state.scales, state.sizes = <PyObject *>self._scales, <PyObject *>self._sizes
+            state.rewards = <PyObject *>self._rewards
             if rule == PROXIMAL:
                 state.beta, state.l1, state.l2 = self._beta, self._l1, self._l2
                 state.bet[2] = self.intercept_squares
@@ -347,8 +376,8 @@ cdef class BinaryCore:
 
     cdef int _write_state(self, RuleState *state) except -1:
         """Count the learned events; write back the numbers that changed."""
-        cdef Accounting account = self.accounting
-        cdef int rule = self._rule
+        cdef Accounting account = <Accounting>state.account
+        cdef int rule = state.rule
         if not state.events:
             return 0
         account.events += state.events
@@ -395,7 +424,7 @@ cdef class BinaryCore:
 
         What changes but for the vectors, the intercept and the losses is left in `state`.
         """
-        cdef int rule = self._rule
+        cdef int rule = state.rule
         cdef double step = 0.0, beta = 0.0, forgetting = 0.0, rate, slope
         cdef double spread, constant = self._constant, own = 0.0, size, bound = 0.0, score, margin
         cdef double intercept = self.intercept, lag = 0.0, lag_bound = 0.0
@@ -567,31 +596,38 @@ cdef class BinaryCore:
         result.updated = slope != 0.0
         if result.updated:
             bet[0] = self.intercept
-            if self._rule == PROXIMAL:
+            if state.rule == PROXIMAL:
                 own = Proximal(state.rate, state.beta, 0.0, 0.0)
                 all_ = Proximal(state.rate, state.beta, state.l1, state.l2)
                 proximal_step(-slope * constant, state.start, &own, &bet[0], &bet[1], &bet[2])
-                proximal_results(weights, self._sums, self._squares, event, -slope, &all_)
+                proximal_results(
+                    weights, <Storage>state.sums, <Storage>state.squares, event, -slope, &all_
+                )
             else:
                 next_bet(slope * constant, w * constant, state.start, bet)
                 betting_results(
                     weights,
-                    self._sums,
-                    self._scales,
-                    self._sizes,
-                    self._rewards,
+                    <Storage>state.sums,
+                    <Storage>state.scales,
+                    <Storage>state.sizes,
+                    <Storage>state.rewards,
                     event,
                     slope,
                     w,
                 )
-            for i in range(5 if self._rule == BETTING else 3):
+            for i in range(5 if state.rule == BETTING else 3):
                 if not isfinite(bet[i]):
                     return False
-            if self._rule == PROXIMAL:
-                fits = stored(event, weights, self._sums, self._squares)
+            if state.rule == PROXIMAL:
+                fits = stored(event, weights, <Storage>state.sums, <Storage>state.squares)
             else:
                 fits = stored(
-                    event, weights, self._sums, self._scales, self._sizes, self._rewards
+                    event,
+                    weights,
+                    <Storage>state.sums,
+                    <Storage>state.scales,
+                    <Storage>state.sizes,
+                    <Storage>state.rewards,
                 )
             if not fits:
                 return False
@@ -605,8 +641,8 @@ cdef class BinaryCore:
         state.events += 1
         state.mistakes += result.mistake
         if margin < 1.0:
-            self.accounting._add_margin(margin)
-        self.accounting._add_norm(size, self._constant)
+            (<Accounting>state.account)._add_margin(margin)
+        (<Accounting>state.account)._add_norm(size, self._constant)
         return 0
 
     cdef bint _learned_penalised(
@@ -622,7 +658,7 @@ cdef class BinaryCore:
         Storage pull_marks,
     ) except -1 nogil:
         """Learn an event by equal steps with penalties; the results are the weights before it."""
-        cdef int rule = self._rule
+        cdef int rule = state.rule
         cdef double clock = state.clock + state.events + 1.0, l2 = state.l2, pull, eta, lost
         cdef double shrink, pulls = state.pull, log_shrink, mark, step, move, bound = 0.0
         cdef double intercept = self.intercept, squares = state.own, ball = 0.0

@@ -33,23 +33,49 @@ cdef class Claim:
 
     def __init__(self, BinaryCore learner):
         cdef Storage vector
-        cdef unsigned long thread = PyThread_get_thread_ident()
-        self.vectors = []
-        vectors = learner._vectors()
-        for vector in vectors:
-            if vector.thread == thread:  # within another claim
-                return
-        while any([vector._is_claimed() for vector in vectors]):
+        cdef int left
+        self.vectors = learner._vectors()
+        for left in range(MOST_TRIES):  # else a run after the other would let nobody else go on
+            if not self._is_waited_for():
+                break
             sleep(WAIT_S)
-        for vector in vectors:
-            vector._leave_others_of(vectors)
-            vector.thread = thread
-        self.vectors = vectors
+        while not self._take():
+            for vector in self.vectors:
+                vector._wait()
+            self.vectors = learner._vectors()  # they may be others now
+        try:
+            for vector in self.vectors:
+                if vector.claims == 1:
+                    vector._leave_others_of(self.vectors)
+        except MemoryError:
+            self._end()
+            raise
+
+    cdef bint _is_waited_for(self) noexcept:
+        """Return whether other threads still wait for the end of a run that was before."""
+        cdef Storage vector
+        for vector in self.vectors:
+            if vector.waiting and not vector.claims:
+                return True
+        return False
+
+    cdef bint _take(self) noexcept:
+        """Claim all vectors, or none if another thread has any; return whether it did."""
+        cdef Storage vector
+        for vector in self.vectors:
+            if vector._is_claimed():
+                return False
+        for vector in self.vectors:
+            vector.claims += 1  # one of this thread may be within another
+            vector.thread = PyThread_get_thread_ident()
+        return True
 
     cdef void _end(self) noexcept:
         cdef Storage vector
         for vector in self.vectors:
-            vector.thread = 0
+            vector.claims -= 1
+            if not vector.claims:
+                vector.thread = 0
 
 
 def learn_rows(BinaryCore learner, list names, const double[:, :] rows, const uint8_t[::1] labels):
@@ -59,35 +85,42 @@ def learn_rows(BinaryCore learner, list names, const double[:, :] rows, const ui
     cdef Rows table
     cdef double *own_values
     cdef Py_ssize_t done
-    cdef Storage weights = learner._weights, second, third = learner._third()
-    cdef Claim claim = Claim(learner)
+    cdef Storage weights, second, third
+    cdef Accounting account
+    cdef Claim claim
     table.count, table.names, table.block = rows.shape[0], len(names), NULL
     table.step, table.name_step = rows.strides[0], rows.strides[1]
-    second = learner._read_state(&state)
     event = gathered(dict.fromkeys(names, 0.0))
     own_values = event.values
     try:
-        if not (
-            state.ordinary and table.count and event.count == table.names == rows.shape[1]
-        ):
-            return 0
-        table.labels = &labels[0]
-        table.values = &rows[0, 0] if table.names else NULL
-        if table.name_step != sizeof(double):
-            table.block = <double *>wider(NULL, BLOCK * table.names * sizeof(double))
-        if table.count < FEW_EVENTS:
-            done = learned_rows(learner, event, &table, &state, weights, second, third)
-        else:
-            with nogil:
-                done = learned_rows(learner, event, &table, &state, weights, second, third)
-        return done
+        claim = Claim(learner)
+        try:
+            weights, account, third = learner._weights, learner.accounting, learner._third()
+            second = learner._read_state(&state)
+            if not (
+                state.ordinary and table.count and event.count == table.names == rows.shape[1]
+            ):
+                return 0
+            table.labels = &labels[0]
+            table.values = &rows[0, 0] if table.names else NULL
+            if table.name_step != sizeof(double):
+                table.block = <double *>wider(NULL, BLOCK * table.names * sizeof(double))
+            try:
+                if table.count < FEW_EVENTS:
+                    done = learned_rows(learner, event, &table, &state, weights, second, third)
+                else:
+                    with nogil:
+                        done = learned_rows(learner, event, &table, &state, weights, second, third)
+            finally:
+                learner._write_state(&state)
+            return done
+        finally:
+            claim._end()
     finally:
-        claim._end()
         event.values = own_values
         PyMem_Free(table.block)
         forget(event)
         released(event)
-        learner._write_state(&state)
 
 
 cdef Py_ssize_t learned_rows(
@@ -139,28 +172,38 @@ def learn_run(
     cdef Result *result
     cdef Placed *events = NULL
     cdef Py_ssize_t count, i, done = 0
-    cdef Storage weights = learner._weights, second, third = learner._third()
+    cdef Storage weights, second, third
+    cdef Accounting account
     cdef list found = []
     cdef Claim claim
     end = min(end, at + MOST_EVENTS, len(xs), len(ys), len(ws))
     if at >= end or type(xs[at]) is not ReadFeatures:
         return found
     xs, ys, ws = xs[at:end], ys[at:end], ws[at:end]  # held: another thread may change the lists
-    claim = Claim(learner)
-    second = learner._read_state(&state)
     event = gathered_before(xs[0])
     try:
-        if not state.ordinary:
-            return found
         events = <Placed *>wider(NULL, len(xs) * sizeof(Placed))
         count = placed(event, events, xs, ys, ws, names)
-        if count < FEW_EVENTS:
-            done = learned_events(learner, event, events, count, &state, weights, second, third)
-        else:
-            with nogil:
-                done = learned_events(
-                    learner, event, events, count, &state, weights, second, third
-                )
+        claim = Claim(learner)
+        try:
+            weights, account, third = learner._weights, learner.accounting, learner._third()
+            second = learner._read_state(&state)
+            if not state.ordinary:
+                return found
+            try:
+                if count < FEW_EVENTS:
+                    done = learned_events(
+                        learner, event, events, count, &state, weights, second, third
+                    )
+                else:
+                    with nogil:
+                        done = learned_events(
+                            learner, event, events, count, &state, weights, second, third
+                        )
+            finally:
+                learner._write_state(&state)
+        finally:
+            claim._end()
         for i in range(done):
             result = &events[i].result
             found.append(
@@ -168,11 +211,9 @@ def learn_run(
             )
         return found
     finally:
-        claim._end()
         forget(event)  # it may have names of an event that is gone
         released(event)
         PyMem_Free(events)
-        learner._write_state(&state)
 
 
 cdef Py_ssize_t placed(

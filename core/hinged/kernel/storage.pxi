@@ -18,10 +18,10 @@ cdef int share(Event *event, Storage vector) except -1 nogil:
     """
     cdef Table *table = event.table
     if table == NULL:
-        event.table = vector.table
+        event.table, event.thread = vector.table, vector.thread
         if vector.table != NULL:
             vector.table.users += 1
-    elif not table.plain:
+    elif not table.plain or event.thread != vector.thread:  # a run shares none: see `Claim`
         pass
     elif vector.table == NULL:
         vector.table = table
@@ -71,6 +71,20 @@ cdef int open_all(Event *event, Storage a, Storage b, Storage c=None) except -1 
     return stop_looking_up()
 
 
+cdef dict waits = {}  # by thread: the vector whose run it waits for
+
+
+cdef bint waits_for_itself(unsigned long thread) except -1:
+    """Return whether the run that a thread waits for waits, in the end, for one of its own."""
+    cdef Storage vector = waits.get(thread)
+    cdef Py_ssize_t left
+    for left in range(len(waits)):
+        if vector is None or vector.thread == thread:
+            break
+        vector = waits.get(vector.thread)
+    return vector is not None and vector.thread == thread
+
+
 cdef class Storage:
     """The numbers of a weight vector by name: see `hinged.kernel.pure.Storage`."""
 
@@ -89,6 +103,7 @@ cdef class Storage:
     cdef set others  # changed names that are not stored; None while there are none
     cdef bint tracked
     cdef unsigned long thread  # that of the run that has it: see `Claim`; 0 if there is none
+    cdef int claims, waiting  # so many of that thread's, one within another; of other threads
     cdef public double bound
     cdef public bint plain
 
@@ -130,8 +145,25 @@ cdef class Storage:
         """Wait for the end of a run in another thread."""
         if self._is_claimed():
             with gil:
-                while self._is_claimed():
-                    sleep(WAIT_S)
+                self._wait_for_end()
+        return 0
+
+    cdef int _wait_for_end(self) except -1:
+        cdef Storage held = self  # the learner may let go of it meanwhile
+        cdef unsigned long thread = PyThread_get_thread_ident()
+        before = waits.get(thread)  # of a signal's handler: what it broke into
+        waits[thread] = held
+        held.waiting += 1
+        try:
+            while held._is_claimed():
+                if waits_for_itself(thread):
+                    raise RuntimeError("two runs wait for each other")
+                sleep(WAIT_S)
+        finally:
+            held.waiting -= 1
+            waits[thread] = before
+            if before is None:
+                del waits[thread]
         return 0
 
     cdef int _load(self, dict values) except -1:
@@ -195,8 +227,8 @@ cdef class Storage:
         cdef Table *table
         cdef int32_t entry
         cdef int left
-        self._wait()
         for left in range(MOST_TRIES):
+            self._wait()  # a run may begin while names are compared
             table = self.table
             if table == NULL:
                 return -1
@@ -356,10 +388,10 @@ cdef class Storage:
         """Find the number of each name of an event: `slots` has them until the next event."""
         cdef Table *table
         cdef int left
-        if self._has(event):
-            return 0
-        self._wait()
         for left in range(MOST_TRIES):  # a comparison of names may come back to this vector
+            self._wait()
+            if self._has(event):
+                return 0
             if self.table != event.table:
                 share(event, self)
             table = self.table
@@ -469,6 +501,7 @@ cdef class Storage:
     def __sizeof__(self):
         cdef Py_ssize_t number = sizeof(double) + self.tracked
         cdef Py_ssize_t size = type(self).__basicsize__
+        self._wait()
         if self.entries != NULL:
             number += sizeof(int32_t)
         size += self.room * number + (self.places_room + self.slots_room) * sizeof(int32_t)
@@ -507,8 +540,10 @@ cdef class Storage:
 
     cdef set _changed(self):
         cdef Py_ssize_t i
-        cdef set changed = set(self.others or ())
+        cdef set changed
         cdef list names = []
+        self._wait()
+        changed = set(self.others or ())
         if self.dirty_count:
             for i in range(self.count):
                 if self.dirty[i]:
@@ -570,10 +605,13 @@ cdef class Storage:
 
     def newest(self, Py_ssize_t count):
         cdef Py_ssize_t i
+        self._wait()
         return [<object>self._name(i) for i in range(max(0, self.count - count), self.count)]
 
     def fits(self, x, double step, double norm):
-        cdef double bound = self.bound + fabs(step) * norm
+        cdef double bound
+        self._wait()
+        bound = self.bound + fabs(step) * norm
         if bound < SAFE_BOUND:
             self.bound = bound
             return True
@@ -593,7 +631,9 @@ cdef class Storage:
         return True
 
     def move(self, x, double step, double norm):
-        cdef double bound = self.bound + fabs(step) * norm
+        cdef double bound
+        self._wait()
+        bound = self.bound + fabs(step) * norm
         if bound < SAFE_BOUND:
             self.bound = bound
         elif not self._fits_exactly(x, step):

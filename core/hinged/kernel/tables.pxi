@@ -151,6 +151,9 @@ cdef int32_t entry_of(Table *table, PyObject *name, Py_hash_t hash) except -2 no
             if hk_is_text(stored) and hk_is_text(name):
                 if hk_same_text(stored, name):
                     return slot
+            elif hk_is_whole(stored) and hk_is_whole(name):
+                if hk_same_whole(stored, name):
+                    return slot
             else:
                 with gil:
                     same = is_equal(table, stored, name)

@@ -154,6 +154,9 @@ class BinaryCore:
         """Return the label of an ordinary event, or `None`."""
         return None
 
+    def _wait_for_run(self) -> None:
+        """Wait for the end of a run in another thread: see `learn_rows`."""
+
 
 RULES = (
     "",
