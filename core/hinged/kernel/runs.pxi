@@ -70,6 +70,23 @@ cdef class Claim:
             vector.thread = PyThread_get_thread_ident()
         return True
 
+    cdef bint _has_all(
+        self, Storage weights, Storage second, Storage third, RuleState *state
+    ) noexcept:
+        """Return whether it has the vectors that were read: another thread may have set others."""
+        if not (self._has(weights) and self._has(second) and self._has(third)):
+            return False
+        return state.rule < PROXIMAL or (
+            self._has(<Storage>state.sums)
+            and self._has(<Storage>state.squares)
+            and self._has(<Storage>state.scales)
+            and self._has(<Storage>state.sizes)
+            and self._has(<Storage>state.rewards)
+        )
+
+    cdef bint _has(self, Storage vector) noexcept:
+        return vector is None or vector.thread == PyThread_get_thread_ident()
+
     cdef void _end(self) noexcept:
         cdef Storage vector
         for vector in self.vectors:
@@ -98,7 +115,10 @@ def learn_rows(BinaryCore learner, list names, const double[:, :] rows, const ui
             weights, account, third = learner._weights, learner.accounting, learner._third()
             second = learner._read_state(&state)
             if not (
-                state.ordinary and table.count and event.count == table.names == rows.shape[1]
+                state.ordinary
+                and claim._has_all(weights, second, third, &state)
+                and table.count
+                and event.count == table.names == rows.shape[1]
             ):
                 return 0
             table.labels = &labels[0]
@@ -188,7 +208,7 @@ def learn_run(
         try:
             weights, account, third = learner._weights, learner.accounting, learner._third()
             second = learner._read_state(&state)
-            if not state.ordinary:
+            if not (state.ordinary and claim._has_all(weights, second, third, &state)):
                 return found
             try:
                 if count < FEW_EVENTS:
