@@ -5,8 +5,6 @@ cdef enum:
     MOST_EVENTS = 1024  # that are placed at a time
     BLOCK = 16  # rows
 
-cdef double WAIT_S = 5e-5
-
 cdef struct Placed:  # an event that was read, and what was learned of it
     uint64_t serial
     PyObject **names

@@ -71,6 +71,7 @@ cdef int open_all(Event *event, Storage a, Storage b, Storage c=None) except -1 
     return stop_looking_up()
 
 
+cdef double WAIT_S = 5e-5  # between two looks at a run of another thread
 cdef dict waits = {}  # by thread: the vector whose run it waits for
 
 

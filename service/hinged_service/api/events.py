@@ -317,12 +317,13 @@ class Learning(Call):
 
     async def answer(self, live_model: LiveModel, body: bytes, scope: Scope) -> bytes | list[bytes]:
         """Return the outcomes of the events, once the log has them."""
-        state, many, each_bytes = live_model.state, True, 0
+        many, each_bytes = True, 0
         try:
+            events, payload, many = await self._read(parse_events, live_model, body)
+            state = live_model.state  # it may have been taken while the body was read
             if state is TAKEN_STATE:
                 state = await live_model.at_rest()
             label = state.answers.label  # the same for all states of the model
-            events, payload, many = await self._read(parse_events, live_model, body)
             if not events:
                 return b"[]"
             if many:

@@ -42,7 +42,7 @@ _NONE: frozenset[int] = frozenset()
 _LETTERS_AT_ONCE = 500
 _ENTRIES_AT_ONCE = 64
 _BYTES_AT_ONCE = 2**18
-_LARGE_BYTES = 2**19
+_LARGE_BYTES = 2**19  # hashed beside the loop
 _NO_ENTRY = (LookupError, ValueError, msgspec.MsgspecError)
 
 
